@@ -1,5 +1,5 @@
 // The errors of functions of an element on this processor, as tables in Markdown; what
-// `make function-errors` runs. tests/functions_test.cpp asks for the limits by the same means.
+// `make function-errors` runs. tests/cpu/functions_test.cpp asks for the limits by the same means.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,6 @@
-"""Writes tests/data/optim/*.json: what PyTorch's optimizers, written-out formulas, schedules and loss scaling give.
+"""Writes tests/fixtures/optim/*.json: what PyTorch's optimizers, written-out formulas, schedules and loss scaling give.
 
-    python bench/peers/optimizer_figures.py tests/data/optim
+    python bench/peers/optimizer_figures.py tests/fixtures/optim
 
 Every optimizer case updates two tensors, (3, 4) and (5,), in f64 for 100 steps numbered from 1; the gradient of
 element i (row-major, from 0 in each tensor) at step t is 0.1 * p + sin(t + i). A case holds what differs from the

@@ -8,7 +8,7 @@
 
 #include <ein/compile.hpp>
 #include <ein/parallel.hpp>
-#include "nest/interpret.hpp"
+#include "oracle/interpret.hpp"
 #include "passes/complex.hpp"
 #include "runtime/trace.hpp"
 #include "situations.hpp"

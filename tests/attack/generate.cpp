@@ -291,6 +291,7 @@ Program Maker::make() {
   const std::int64_t most_elements = is_few ? 24 : is_single() ? 100 : is_wide ? 1 << 20 : 60000;
   constexpr std::int64_t lengths[] = {33, 100, 127, 200, 257, 300, 1000, 4800};
   if (is_wide) first = {one_of(lengths), one_of(lengths)};
+  if (numel(first) > 4 * most_elements) first[1] = lengths[0];
   for (std::int64_t d = is_wide ? below(2) : below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
     first.push_back(numel(first) > most_elements / 30 ? 1 + below(3) : size());
   input(first, dtype_);

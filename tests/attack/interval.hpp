@@ -22,8 +22,8 @@
 
 #include <ein/dtype.hpp>
 #include <ein/graph.hpp>
-#include "nest/interpret.hpp"
 #include "nest/random.hpp"
+#include "oracle/interpret.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::attack {

@@ -4,7 +4,8 @@
 // that it can be run; small programs whose gradients of the first three orders are compared with
 // jets; programs in floating-point modes, or in children of fork(). --write leaves what the
 // programs that held are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not
-// hold.
+// hold. $EIN_FIRST_SEED and $EIN_SEEDS move and cut a range as those of other tests, but for the
+// grid's.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "decoders.hpp"
 #include "orders.hpp"
 #include "situations.hpp"
+#include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::attack {
@@ -199,6 +201,11 @@ int run_campaign(int argc, char** argv) {
                    "| --show-call SEED | --show-orders SEED [--write FILE] [--most N]\n";
       return 2;
     }
+  }
+  if (!shows && !are_of_grid) {
+    const auto count = static_cast<unsigned>(last - first + 1);
+    first += test::first_seed();
+    last = first + test::seeds_or(count) - 1;
   }
   std::ofstream out;
   if (!file.empty()) out.open(file);

@@ -1,4 +1,4 @@
-"""Gradients of linear algebra by PyTorch, as the table in tests/linalg_gradient_test.cpp:
+"""Gradients of linear algebra by PyTorch, as the table in tests/linalg/linalg_gradient_test.cpp:
 
     python3 tests/peers/linalg_gradients.py
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include <ein/scalar_expr.hpp>
-#include "nest/interpret.hpp"
+#include "oracle/interpret.hpp"
 
 namespace ein::test {
 

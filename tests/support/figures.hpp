@@ -12,7 +12,7 @@ namespace ein::test {
 
 inline nlohmann::json figures(const std::string& name) {
   std::ifstream file(std::string(EIN_TEST_DATA) + "/" + name);
-  if (!file) throw std::runtime_error("no tests/data/" + name);
+  if (!file) throw std::runtime_error("no tests/fixtures/" + name);
   return nlohmann::json::parse(file);
 }
 

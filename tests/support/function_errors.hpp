@@ -23,7 +23,7 @@
 
 #include "cpu/level.hpp"
 #include "cpu/row_code.hpp"
-#include "nest/interpret.hpp"
+#include "oracle/interpret.hpp"
 #include "passes/short_forms.hpp"
 #include "support/reference_functions.hpp"
 #include "support/row_code.hpp"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "passes/find_attention.hpp"
-#include "schedule/execute.hpp"
+#include "oracle/execute.hpp"
 #include "schedule/group_nests.hpp"
 #include "support/attention_cases.hpp"
 #include "support/random_nests.hpp"

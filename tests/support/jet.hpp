@@ -8,7 +8,7 @@
 #include <limits>
 
 #include <ein/graph.hpp>
-#include "nest/interpret.hpp"
+#include "oracle/interpret.hpp"
 #include "support/reference_functions.hpp"
 
 namespace ein::test {

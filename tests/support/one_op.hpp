@@ -12,7 +12,7 @@
 #include <ein/graph.hpp>
 #include <ein/tensor.hpp>
 #include "cpu/kernel.hpp"
-#include "nest/interpret.hpp"
+#include "oracle/interpret.hpp"
 #include "passes/lower.hpp"
 #include "runtime/device.hpp"
 #include "support/tensor_values.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
-#include "schedule/execute.hpp"
+#include "oracle/execute.hpp"
 #include "schedule/target.hpp"
 #include "tensor/convert.hpp"
 

@@ -1,0 +1,7 @@
+#include "oracle/interpret.hpp"
+
+namespace ein {
+
+template class Interpreter<double>;
+
+}  // namespace ein
