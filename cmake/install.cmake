@@ -21,6 +21,8 @@ endif()
 if(TARGET ein_command)
   install(TARGETS ein_command)
 endif()
+# What those are owed whose works are compiled into the library and the command.
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/ein)
 
 install(EXPORT ein-targets NAMESPACE ein:: DESTINATION ${ein_package_dir})
 configure_package_config_file(cmake/ein-config.cmake.in ein-config.cmake
