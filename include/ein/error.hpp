@@ -39,8 +39,10 @@ enum class ErrorKind : std::uint8_t {
 /// place.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& text, std::vector<SourceSpan> spans = {})
-      : std::runtime_error(text), kind_(kind), spans_(std::move(spans)) {}
+  /// Of `text` only the ends of lines stay as they are: other white space becomes blanks, control
+  /// characters and bytes that are not UTF-8 become `?`, so that names of files and texts of
+  /// strangers can't reach a terminal as commands.
+  Error(ErrorKind kind, const std::string& text, std::vector<SourceSpan> spans = {});
 
   ErrorKind kind() const { return kind_; }
   /// The places in the pattern that the carets point at, in bytes; empty where no pattern is

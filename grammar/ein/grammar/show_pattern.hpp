@@ -29,8 +29,8 @@ class ShownLine {
     for (std::size_t i = 0; i < text.size();) {
       const CodePoint c = decode_utf8(text, i);
       const std::uint32_t length = c.length > 0 ? c.length : 1;
-      for (std::uint32_t byte = 0; byte < length; ++byte) column_of_byte_.push_back(columns_);
-      ++columns_;
+      for (std::uint32_t byte = 0; byte < length; ++byte) column_of_byte_.push_back(columns());
+      begin_of_column_.push_back(line_.size());
       if (c.length == 0) {
         line_.add('?');
       } else if (is_control(c.value)) {
@@ -42,15 +42,84 @@ class ShownLine {
     }
   }
   constexpr const Text& line() const { return line_; }
+  constexpr std::size_t columns() const { return begin_of_column_.size(); }
   /// A place past the end, where something is missing, is the column after the last.
   constexpr std::size_t column(std::uint32_t byte) const {
     return byte < column_of_byte_.size() ? column_of_byte_[byte]
-                                         : columns_ + (byte - column_of_byte_.size());
+                                         : columns() + (byte - column_of_byte_.size());
+  }
+  /// What stands in the columns from `begin` to `end`.
+  constexpr std::string_view part(std::size_t begin, std::size_t end) const {
+    const std::size_t first = begin < columns() ? begin_of_column_[begin] : line_.size();
+    const std::size_t last = end < columns() ? begin_of_column_[end] : line_.size();
+    return line_.view().substr(first, last - first);
   }
 
  private:
   Text line_;
-  List<std::size_t> column_of_byte_;
+  List<std::size_t> column_of_byte_, begin_of_column_;
+};
+
+/// The columns of a line up to which it is shown whole. Of a longer one `window` columns are shown
+/// around both ends of each place, of the first places where they are more than `widest_cut`.
+inline constexpr std::size_t widest_whole = 120, window = 100, widest_cut = 200;
+inline constexpr std::string_view cut = "...";
+
+/// A line with "..." in place of each part that is far from the places that are marked.
+class CutLine {
+ public:
+  constexpr CutLine(const ShownLine& whole, std::span<const Mark> marks) : whole_(whole) {
+    if (whole.columns() <= widest_whole) {
+      line_ = whole.line();
+      columns_ = whole.columns();
+      return;
+    }
+    is_shown_ = List<bool>(whole.columns(), false);
+    std::size_t left = widest_cut;
+    for (const Mark& mark : marks) {
+      show_around(whole.column(mark.span.begin), left);
+      if (mark.span.end > mark.span.begin) show_around(whole.column(mark.span.end) - 1, left);
+    }
+    if (marks.empty()) show_around(0, left);
+    join();
+  }
+  constexpr const Text& line() const { return line_; }
+  /// Where a column of the whole line is; one that is cut, at the dots.
+  constexpr std::size_t column(std::size_t of_whole) const {
+    if (of_whole >= whole_.columns()) return columns_ + (of_whole - whole_.columns());
+    return is_shown_.empty() ? of_whole : column_[of_whole];
+  }
+  /// Whether any of the columns from `begin` to `end` is shown.
+  constexpr bool shows(std::size_t begin, std::size_t end) const {
+    if (is_shown_.empty() || end > whole_.columns()) return true;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (is_shown_[i]) return true;
+    }
+    return false;
+  }
+
+ private:
+  constexpr void show_around(std::size_t column, std::size_t& left) {
+    const std::size_t before = lesser(column, window / 2), columns = whole_.columns();
+    const std::size_t begin = lesser(column - before, columns - window);
+    for (std::size_t i = begin; i < begin + window && left > 0; ++i) {
+      if (!is_shown_[i]) --left;
+      is_shown_[i] = true;
+    }
+  }
+  constexpr void join() {
+    for (std::size_t i = 0, end = 0; i < whole_.columns(); i = end) {
+      for (end = i; end < whole_.columns() && is_shown_[end] == is_shown_[i]; ++end)
+        column_.push_back(columns_ + (is_shown_[i] ? end - i : 0));
+      line_.add(is_shown_[i] ? whole_.part(i, end) : cut);
+      columns_ += is_shown_[i] ? end - i : cut.size();
+    }
+  }
+
+  const ShownLine& whole_;
+  Text line_;
+  List<bool> is_shown_;  // of each column; empty where all are
+  List<std::size_t> column_;
   std::size_t columns_ = 0;
 };
 
@@ -66,14 +135,18 @@ constexpr bool is_free(std::string_view line, std::size_t column, std::size_t si
 }  // namespace detail
 
 /// The pattern on one line, carets under the marks, and their labels. Columns count code points;
-/// white space becomes blanks and control characters `?`.
+/// white space becomes blanks and control characters `?`. Of a long pattern the parts around the
+/// marks are shown.
 constexpr Text show_pattern(std::string_view pattern, std::span<const Mark> marks) {
-  const detail::ShownLine shown(pattern);
+  const detail::ShownLine whole(pattern);
+  const detail::CutLine shown(whole, marks);
   Text carets;
   List<Text> labels;  // as many lines as it takes for labels not to touch
   for (const Mark& mark : marks) {
-    const std::size_t begin = shown.column(mark.span.begin);
-    const std::size_t end = greater(begin + 1, shown.column(mark.span.end));
+    const std::size_t first = whole.column(mark.span.begin);
+    const std::size_t last = greater(first + 1, whole.column(mark.span.end));
+    if (!shown.shows(first, last)) continue;
+    const std::size_t begin = shown.column(first), end = greater(begin + 1, shown.column(last));
     for (std::size_t column = begin; column < end; ++column) carets.put(column, "^");
     if (mark.label.empty()) continue;
     const std::size_t middle = begin + (end - begin) / 2;
@@ -100,8 +173,12 @@ constexpr Text diagnostic_text(std::string_view op, std::string_view what, std::
   return text;
 }
 
-/// `text` in quotes, on one line, control characters as `?`.
-constexpr Text quoted(std::string_view text) { return "'" + detail::ShownLine(text).line() + "'"; }
+/// `text` in quotes, on one line, control characters as `?`, the end of a long one left out.
+constexpr Text quoted(std::string_view text) {
+  const detail::ShownLine line(text);
+  if (line.columns() <= detail::widest_whole) return "'" + line.line() + "'";
+  return "'" + Text(line.part(0, detail::window)) + detail::cut + "'";
+}
 
 /// One mark for a side as a whole, the blanks around it left out.
 constexpr Mark mark_side(const Pattern& pattern, const Side& side, Text label) {
