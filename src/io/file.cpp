@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <cerrno>
 #include <cstdlib>
@@ -18,6 +17,8 @@
 #include <utility>
 
 #include <ein/error.hpp>
+
+#include "io/temporary_name.hpp"
 
 namespace ein::io {
 namespace {
@@ -29,15 +30,6 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 void check_path(std::string_view caller, const std::string& path) {
   if (path.find('\0') != std::string::npos) fail(caller, path.c_str(), "is cut by a NUL byte");
-}
-
-constexpr std::string_view temporary_prefix = ".ein-", temporary_suffix = ".tmp";
-
-/// Of one that this process has not had yet.
-std::string temporary_name() {
-  static std::atomic<std::uint64_t> next{0};
-  return std::string(temporary_prefix) + std::to_string(::getpid()) + "-" + std::to_string(next++) +
-         std::string(temporary_suffix);
 }
 
 /// A directory that files are opened in; -1, with errno, where there is none. One that may be
@@ -295,8 +287,9 @@ std::vector<std::string> listing_of(const std::string& directory) {
 }
 
 void remove_abandoned_files(const std::string& directory) {
+  const Boot here = this_boot();
   for (const std::string& name : listing_of(directory)) {
-    if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) continue;
+    if (!is_temporary_of(here, name)) continue;
     const std::string path = join(directory, name);
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     FileLock lock;

@@ -162,7 +162,7 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
 std::vector<std::string> listing_of(const std::string& directory);
 
 /// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
-/// is gone, because its process died.
+/// was of this machine and is gone, because its process died.
 void remove_abandoned_files(const std::string& directory);
 
 }  // namespace ein::io

@@ -83,13 +83,18 @@ namespace {
 /// What is in a file of the system; nothing where it cannot be read. A std::ifstream would let a
 /// program inherit it that another thread starts meanwhile.
 std::istringstream content_of(const std::string& path) {
+  struct Open {
+    int descriptor;
+    ~Open() {  // also where there is no memory for the text
+      if (descriptor >= 0) ::close(descriptor);
+    }
+  };
+  const Open file{beside_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  if (file.descriptor < 0) return std::istringstream();
   std::string text;
-  const int descriptor = beside_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (descriptor < 0) return std::istringstream();
   char buffer[4096];
-  for (ssize_t got; (got = ::read(descriptor, buffer, sizeof buffer)) > 0;)
+  for (ssize_t got; (got = ::read(file.descriptor, buffer, sizeof buffer)) > 0;)
     text.append(buffer, static_cast<std::size_t>(got));
-  ::close(descriptor);
   return std::istringstream(text);
 }
 
@@ -147,6 +152,12 @@ std::string processor_model() {
     if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
   }
   return "unknown processor";
+}
+
+std::string boot_id() {
+  std::string id;
+  content_of("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 int cores() {
@@ -293,6 +304,8 @@ double available_memory() { return 0; }
 double control_group_memory(const std::string&) { return std::numeric_limits<double>::infinity(); }
 
 std::string processor_model() { return "unknown processor"; }
+
+std::string boot_id() { return ""; }
 
 int cores() { return 0; }
 

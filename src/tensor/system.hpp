@@ -22,6 +22,9 @@ std::vector<int> processors();
 void run_on(const std::vector<int>& processors);
 /// Bytes of memory.
 double physical_memory();
+/// What tells this start of the machine from others, and from those of other machines; empty where
+/// the system does not tell.
+std::string boot_id();
 
 /// A cache that the first processor reads data through.
 struct Cache {

@@ -15,6 +15,7 @@
 
 #include <ein/error.hpp>
 
+#include "io/temporary_name.hpp"
 #include "support/nvrtc.hpp"
 #include "support/scratch.hpp"
 
@@ -242,7 +243,8 @@ TEST(CubinCache, FullDisk) {
 TEST(CubinCache, RemovesWhatADeadProcessLeft) {
   const ScratchDirectory scratch;
   EXPECT_EQ(error_of(scratch.path("c")), "");
-  write_bytes(scratch.path("c/.ein-1-1.tmp"), "half");
+  const io::Boot here = io::this_boot();
+  write_bytes(scratch.path("c/.ein-" + here.host + "-" + here.id + "-1-1.tmp"), "half");
   EXPECT_EQ(error_of(scratch.path("c")), "");
   EXPECT_TRUE(fs::is_empty(scratch.path("c")));
 }

@@ -20,6 +20,7 @@
 
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
+#include "io/temporary_name.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
 
@@ -225,12 +226,14 @@ TEST_F(CheckpointTest, SaversOfOneDirectoryWaitForEachOther) {
 
 TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   save(1);
-  write_bytes(path(".ein-1-0.tmp"), "of a process that died");
-  write_bytes(path(".ein-" + std::to_string(::getpid()) + "-77.tmp"), "of one that had our number");
+  const io::Boot boot = io::this_boot();
+  const std::string here = ".ein-" + boot.host + "-" + boot.id + "-";
+  write_bytes(path(here + "1-0.tmp"), "of a process that died");
+  write_bytes(path(here + std::to_string(::getpid()) + "-77.tmp"), "of one that had our number");
   write_bytes(path("notes.tmp"), "not ours");
   write_bytes(path("step-000077.safetensors"), "not listed");
-  fs::create_directory(path(".ein-3-0.tmp"));
-  write_bytes(path(".ein-3-0.tmp/model-00001-of-00002.safetensors"), "of another");
+  fs::create_directory(path(here + "3-0.tmp"));
+  write_bytes(path(here + "3-0.tmp/model-00001-of-00002.safetensors"), "of another");
   io::ReplacementFile open("test", path("x"));
   open.write("abc", 3);
   io::NewDirectory made("test", path("y"));
@@ -240,8 +243,8 @@ TEST_F(CheckpointTest, OnlyAbandonedTemporaryFilesAreRemoved) {
   EXPECT_EQ(std::count_if(names.begin(), names.end(),
                           [](auto& name) { return name.starts_with(".ein-"); }),
             2);
-  EXPECT_FALSE(fs::exists(path(".ein-1-0.tmp")));
-  EXPECT_FALSE(fs::exists(path(".ein-3-0.tmp")));
+  EXPECT_FALSE(fs::exists(path(here + "1-0.tmp")));
+  EXPECT_FALSE(fs::exists(path(here + "3-0.tmp")));
   EXPECT_TRUE(fs::exists(path("notes.tmp")));
   EXPECT_TRUE(fs::exists(path("step-000077.safetensors")));
   open.commit();

@@ -361,6 +361,7 @@ TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
   const fs::path src = fs::path(EIN_TEST_DATA).parent_path().parent_path() / "src";
   const std::map<std::string, std::string> need_none = {
       {"Descriptor", "closes its copy of the descriptor"},
+      {"Open", "closes its own descriptor"},
       {"SharedMemory", "unmaps its own mapping"},
       {"SharedSpace", "has a SharedMemory"},
       {"Ticket", "waits for an operation, which throws in a child"},

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "io/temporary_name.hpp"
 #include "support/scratch.hpp"
 
 namespace {
@@ -246,14 +247,16 @@ TEST_F(TrainCommand, ResumesWhereItStopped) {
             std::string::npos)
       << first.out;
   std::ofstream(path("run/log.jsonl"), std::ios::app) << "{\"step\": 1";
-  std::ofstream(path("run/.ein-1-1.tmp")) << "left by a killed run";
+  const ein::io::Boot here = ein::io::this_boot();
+  const std::string left = path("run/.ein-" + here.host + "-" + here.id + "-1-1.tmp");
+  std::ofstream(left) << "left by a killed run";
   const Outcome again = ein(train("run", {"--max-iters", "8", "--dropout", "0.1", "--resume"}));
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_NE(again.out.find("resumed           at step 8"), std::string::npos) << again.out;
   EXPECT_EQ(ein::test::read_bytes(path("run/step-000008.safetensors")),
             ein::test::read_bytes(path("whole/step-000008.safetensors")));
   EXPECT_EQ(log("run").size(), log("whole").size());
-  EXPECT_FALSE(fs::exists(path("run/.ein-1-1.tmp")));
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(TrainCommand, AnySeedGoesOn) {
