@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 
 #include <ein/compile.hpp>
@@ -15,6 +14,7 @@
 #include "call.hpp"
 #include "codegen/units.hpp"
 #include "cuda/cubin_cache.hpp"
+#include "io/file.hpp"
 #include "kernels.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
@@ -110,8 +110,7 @@ std::string emit_cubin(const StepWords& words, const GpuTarget& target) {
     cached += unit.was_cached;
   }
   if (!words.output.empty()) {
-    std::error_code error;  // save() tells what is wrong
-    std::filesystem::create_directories(words.output, error);
+    io::place_in("step", words.output, io::Missing::make);
     for (std::size_t i = 0; i < compiled.size(); ++i)
       save(words.output + "/" + std::to_string(i) + ".cubin", compiled[i].cubin.image);
   }

@@ -28,8 +28,9 @@ Tensor load_npy(const std::string& path, NpyOptions options = {});
 /// Writes `x` row-major as a .npy file of version 1.0 with the permissions of the file it replaces.
 /// Either all of it arrives at `path`, durably, or the file that was there stays whole: the bytes
 /// go to a temporary file beside it, which is then renamed. Symbolic links are followed, also to a
-/// file that does not exist yet. An Error of kind `file` when that fails, `dtype` for bf16 and the
-/// 8-bit floats, which NumPy lacks, and `rank` above NumPy's 64 dimensions.
+/// file that does not exist yet, but not those of another user in a directory such as /tmp. An
+/// Error of kind `file` when that fails, `dtype` for bf16 and the 8-bit floats, which NumPy lacks,
+/// and `rank` above NumPy's 64 dimensions.
 void save_npy(const std::string& path, const Tensor& x);
 
 }  // namespace ein

@@ -16,10 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Made if it is missing; what fails here fails again when it is opened.
+/// Made if it is missing.
 const std::string& made(const std::string& directory) {
-  std::error_code ignored;
-  fs::create_directories(directory, ignored);
+  place_in(saving, directory, Missing::make);
   return directory;
 }
 

@@ -28,31 +28,24 @@ constexpr std::size_t longest_transfer = 0x7ffff000;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-void check_path(std::string_view caller, const std::string& path) {
-  if (path.find('\0') != std::string::npos) fail(caller, path.c_str(), "is cut by a NUL byte");
-}
-
-/// A directory that files are opened in; -1, with errno, where there is none. One that may be
-/// written to but not listed is open as a place alone.
-int open_directory(const std::filesystem::path& path) {
-  const char* const name = path.empty() ? "." : path.c_str();
-  const int fd = ::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-#ifdef O_PATH
-  if (fd < 0 && errno == EACCES) return ::open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-#endif
-  return fd;
-}
-
 /// Flushes it to the disk; false, with errno, when the system reports an error. EBADF: it is open
 /// as a place alone. EINVAL: a file system that does not flush directories on request.
 bool flush_directory(int fd) { return ::fsync(fd) == 0 || errno == EBADF || errno == EINVAL; }
 
-/// Locks a temporary file or directory just made. False when somebody has taken it for abandoned in
-/// between.
+/// Names of temporary files that are tried; one after which somebody else is quicker to lock it is
+/// given up.
+constexpr int most_names = 100;
+
+/// Locks a temporary file or directory just made. False, with EEXIST, when somebody else has locked
+/// it, and may have taken it for abandoned.
 bool lock_own(FileLock& lock, int fd) {
-  if (!lock.take(fd, LOCK_EX)) return true;  // a file system without locks
   struct stat status {};
-  return ::fstat(fd, &status) != 0 || status.st_nlink > 0;
+  const bool is_locked = lock.take(fd, LOCK_EX | LOCK_NB);
+  if (!is_locked && errno != EWOULDBLOCK) return true;  // a file system without locks
+  if (is_locked && (::fstat(fd, &status) != 0 || status.st_nlink > 0)) return true;
+  lock.release();
+  errno = EEXIST;
+  return false;
 }
 
 }  // namespace
@@ -122,7 +115,7 @@ bool write_all(int fd, const void* from, std::size_t bytes) {
 
 InputFile::InputFile(std::string caller, const std::string& path)
     : caller_(std::move(caller)), path_(path) {
-  check_path(caller_, path);
+  if (path.find('\0') != std::string::npos) fail("is cut by a NUL byte");
   // Without O_NONBLOCK the opening of a pipe would wait for a writer.
   fd_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd_.get() < 0) fail("cannot be opened: " + reason(errno));
@@ -162,48 +155,37 @@ std::shared_ptr<std::byte> InputFile::map() const {
 
 ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
     : ReplacementFile(Begun(), std::move(caller), path) {
-  check_path(caller_, path);
-  std::filesystem::path target = path;
-  // Also a link to a file that does not exist yet.
-  constexpr int most_links = 40;
-  std::error_code error;
-  for (int links = 0; std::filesystem::is_symlink(target, error); ++links) {
-    if (links == most_links) fail("cannot be written: it is a link to a link, too many times");
-    target = target.parent_path() / std::filesystem::read_symlink(target, error);
-    if (error) fail("cannot be written: its link cannot be read (" + error.message() + ")");
-  }
-  name_ = target.filename().string();
-  if (name_.empty()) fail("is no path of a file");
-  directory_.reset(open_directory(target.parent_path()));
-  if (directory_.get() < 0)
-    fail("cannot be written: its directory cannot be opened (" + reason(errno) + ")");
-
   struct stat status {};
-  const bool exists = ::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool exists =
+      ::fstatat(place_.directory().get(), place_.name().c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (!exists && errno != ENOENT) fail("cannot be written: " + reason(errno));
   if (exists && S_ISDIR(status.st_mode)) fail("cannot be written: it is a directory");
   if (exists && !S_ISREG(status.st_mode)) fail("cannot be written: it is not a regular file");
-
-  do {
-    temporary_ = temporary_name();
-    fd_.reset(::openat(directory_.get(), temporary_.c_str(),
-                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0600 : 0666));
-    if (fd_.get() < 0) temporary_.clear();  // who has this name is another
-    locked_.reset(fd_.get() < 0 ? -1 : ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-    if (locked_.get() >= 0 && !lock_own(lock_, locked_.get())) {
-      lock_.release();
-      locked_.close();
-      errno = EEXIST;
-    }
-  } while (locked_.get() < 0 && errno == EEXIST);
-  if (locked_.get() < 0)
-    fail("cannot be written: no file can be made beside it (" + reason(errno) + ")");
+  for (int i = 0; locked_.get() < 0; ++i) {
+    make_temporary(exists ? 0600 : 0666);
+    if (locked_.get() < 0 && (errno != EEXIST || i == most_names))
+      fail("cannot be written: no file can be made beside it (" + reason(errno) + ")");
+  }
   if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0)
     fail("cannot be given its permissions: " + reason(errno));
 }
 
+/// Leaves `locked_` closed, with errno, where it fails.
+void ReplacementFile::make_temporary(mode_t mode) {
+  const int directory = place_.directory().get();
+  temporary_ = temporary_name();
+  fd_.reset(::openat(directory, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (fd_.get() < 0) return temporary_.clear();  // who has this name is another
+  locked_.reset(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+  if (locked_.get() < 0 || lock_own(lock_, locked_.get())) return;
+  ::unlinkat(directory, temporary_.c_str(), 0);
+  locked_.close();
+  errno = EEXIST;
+}
+
 ReplacementFile::~ReplacementFile() {
-  if (!temporary_.empty() && owner_.is_this()) ::unlinkat(directory_.get(), temporary_.c_str(), 0);
+  if (!temporary_.empty() && owner_.is_this())
+    ::unlinkat(place_.directory().get(), temporary_.c_str(), 0);
 }
 
 void ReplacementFile::write(const void* from, std::size_t bytes) {
@@ -212,11 +194,11 @@ void ReplacementFile::write(const void* from, std::size_t bytes) {
 
 void ReplacementFile::commit() {
   if (::fsync(fd_.get()) != 0 || !fd_.close()) fail("cannot be written: " + reason(errno));
-  if (::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
+  const int directory = place_.directory().get();
+  if (::renameat(directory, temporary_.c_str(), directory, place_.name().c_str()) != 0)
     fail("cannot be replaced: " + reason(errno));
-  }
   temporary_.clear();
-  if (!flush_directory(directory_.get())) {
+  if (!flush_directory(directory)) {
     fail("was replaced, but a power failure may undo that: its directory cannot be flushed (" +
          reason(errno) + ")");
   }
@@ -224,20 +206,21 @@ void ReplacementFile::commit() {
 
 NewDirectory::NewDirectory(std::string caller, const std::string& path)
     : NewDirectory(Begun(), std::move(caller), path) {
-  check_path(caller_, path);
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  for (;;) {
-    temporary_ = (parent / temporary_name()).string();
-    if (::mkdir(temporary_.c_str(), 0777) != 0) {
-      if (errno == EEXIST) continue;
-      const int error = errno;
+  if (path.find('\0') != path.npos) fail("is cut by a NUL byte");
+  const int around = place_.directory().get();
+  for (int i = 0;; ++i) {
+    const std::string name = temporary_name();
+    if (::mkdirat(around, name.c_str(), 0777) == 0) {
+      temporary_ = (std::filesystem::path(path).parent_path() / name).string();
+      fd_.reset(::openat(around, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (fd_.get() < 0 && errno != ENOENT) fail("cannot be made: " + reason(errno));
+      if (fd_.get() >= 0 && lock_own(lock_, fd_.get())) return;
+      ::unlinkat(around, name.c_str(), AT_REMOVEDIR);
       temporary_.clear();
-      fail("cannot be made: no directory can be made beside it (" + reason(error) + ")");
+      errno = EEXIST;
     }
-    lock_.release();
-    fd_.reset(::open(temporary_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd_.get() < 0 && errno != ENOENT) fail("cannot be made: " + reason(errno));
-    if (fd_.get() >= 0 && lock_own(lock_, fd_.get())) return;
+    if (errno != EEXIST || i == most_names)
+      fail("cannot be made: no directory can be made beside it (" + reason(errno) + ")");
   }
 }
 
@@ -251,15 +234,24 @@ NewDirectory::~NewDirectory() {
 }
 
 void NewDirectory::commit() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
   if (!flush_directory(fd_.get())) fail("cannot be written: " + reason(errno));
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be made: " + reason(errno));
-  const Descriptor directory(open_directory(std::filesystem::path(temporary_).parent_path()));
-  temporary_.clear();
-  if (directory.get() < 0 || !flush_directory(directory.get()))
+  take_place(std::filesystem::path(temporary_).filename().string());
+  if (!flush_directory(place_.directory().get()))
     fail("was made, but a power failure may undo that: its directory cannot be flushed (" +
          reason(errno) + ")");
+}
+
+void NewDirectory::take_place(const std::string& temporary_name) {
+  const int around = place_.directory().get();
+  std::error_code ignored;
+  if (system::exchange_names(around, temporary_name, name_)) {
+    std::filesystem::remove_all(temporary_, ignored);  // the one that was there
+  } else {
+    if (errno != ENOENT) std::filesystem::remove_all(path_, ignored);
+    if (::renameat(around, temporary_name.c_str(), around, name_.c_str()) != 0)
+      fail("cannot be made: " + reason(errno));
+  }
+  temporary_.clear();
 }
 
 void replace_file(std::string caller, const std::string& path, std::string_view bytes) {
@@ -269,8 +261,10 @@ void replace_file(std::string caller, const std::string& path, std::string_view 
 }
 
 void append_to_file(std::string_view caller, const std::string& path, std::string_view bytes) {
-  check_path(caller, path);
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const Place place(std::string(caller), path);
+  Descriptor file(::openat(place.directory().get(), place.name().c_str(),
+                           O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                           0666));
   if (file.get() < 0 || !write_all(file.get(), bytes.data(), bytes.size()) || !file.close())
     fail(caller, path, "cannot be written: " + reason(errno));
 }

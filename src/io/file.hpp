@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -90,14 +91,49 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+/// What is done where a directory on the way is missing.
+enum class Missing { fail, make };
+
+/// The place of a file that is to be written. Symbolic links are followed here, once, by the rule
+/// of Linux's `fs.protected_symlinks`, on every system: one in a directory that everybody may write
+/// to and that is sticky, as /tmp, is followed only if it belongs to this process's user or to the
+/// directory's owner. What is written then goes into `directory()`, so a link or a directory that
+/// is swapped meanwhile changes nothing. Errors are of kind `file` and name `caller` and the path.
+class Place {
+ public:
+  Place(std::string caller, const std::string& path, Missing missing = Missing::fail);
+
+  const Descriptor& directory() const { return directory_; }
+  /// No link and no path; "." for the place of a directory itself, whose path ends with "/.".
+  const std::string& name() const { return name_; }
+  /// Whether `directory()` was made here.
+  bool was_made() const { return was_made_; }
+
+ private:
+  void push(std::string_view path);
+  bool follow(const std::string& component, int& links);
+  void enter(const std::string& component, Missing missing);
+  void open_for_flushing();
+  [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
+
+  std::string caller_, path_, name_;
+  std::vector<std::string> rest_;  // components still to be walked, the next one last
+  Descriptor directory_;
+  bool was_made_ = false;
+};
+
+/// The place of what is in a directory.
+Place place_in(const std::string& caller, const std::string& directory,
+               Missing missing = Missing::fail);
+
 /// For constructors that begin with another one: where they throw after it, the destructor runs,
 /// which removes what they have made.
 struct Begun {};
 
 /// The future content of a file. It is written to a temporary file in the same directory, which is
 /// locked (flock) as long as this lives, and the file at `path` is the old one until commit().
-/// Symbolic links are followed; what exists and is no regular file is refused. Errors are of kind
-/// `file` and name `caller` and the path.
+/// Symbolic links are followed as Place has it; what exists and is no regular file is refused.
+/// Errors are of kind `file` and name `caller` and the path.
 class ReplacementFile {
  public:
   ReplacementFile(std::string caller, const std::string& path);
@@ -112,19 +148,24 @@ class ReplacementFile {
 
  private:
   ReplacementFile(Begun, std::string caller, const std::string& path)
-      : caller_(std::move(caller)), path_(path) {}
+      : caller_(std::move(caller)), path_(path), place_(caller_, path) {}
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
 
-  std::string caller_, path_, name_, temporary_;
-  Descriptor directory_, fd_;
+  void make_temporary(mode_t mode);
+
+  std::string caller_, path_;
+  Place place_;
+  std::string temporary_;
+  Descriptor fd_;
   Descriptor locked_;  // the same open file, which is locked past the close of fd_
   FileLock lock_;
   OwningProcess owner_;
 };
 
 /// A directory that is there with all of its content or not at all. Files are written to a
-/// temporary one beside it, which is locked (flock) as long as this lives, until commit(). Errors
-/// are of kind `file` and name `caller` and the path.
+/// temporary one beside it, which is locked (flock) as long as this lives, until commit(). Symbolic
+/// links are followed up to the directory around it, as Place has it. Errors are of kind `file` and
+/// name `caller` and the path.
 class NewDirectory {
  public:
   NewDirectory(std::string caller, const std::string& path);
@@ -135,16 +176,24 @@ class NewDirectory {
 
   /// Where files are written meanwhile.
   const std::string& temporary() const { return temporary_; }
-  /// Puts the directory at `path`, in place of one that may be there, and returns when it is on the
-  /// disk.
+  /// Puts the directory at `path` and returns when it is on the disk. One that is there changes
+  /// places with it at once, and is removed then; only on file systems that cannot do that there is
+  /// a moment with neither.
   void commit();
 
  private:
   NewDirectory(Begun, std::string caller, const std::string& path)
-      : caller_(std::move(caller)), path_(path) {}
+      : caller_(std::move(caller)),
+        path_(path),
+        name_(std::filesystem::path(path).filename().string()),
+        place_(place_in(caller_, std::filesystem::path(path).parent_path().string())) {}
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
 
-  std::string caller_, path_, temporary_;
+  void take_place(const std::string& temporary_name);
+
+  std::string caller_, path_, name_;
+  Place place_;  // of the directory around it
+  std::string temporary_;
   Descriptor fd_;
   FileLock lock_;
   OwningProcess owner_;
@@ -153,8 +202,8 @@ class NewDirectory {
 /// Replaces the file at `path` by these bytes.
 void replace_file(std::string caller, const std::string& path, std::string_view bytes);
 
-/// Writes these bytes behind those of the file at `path`, which it makes if it is missing. Errors
-/// are of kind `file`.
+/// Writes these bytes behind those of the file at `path`, which it makes if it is missing. Symbolic
+/// links are followed as Place has it. Errors are of kind `file`.
 void append_to_file(std::string_view caller, const std::string& path, std::string_view bytes);
 
 /// What a directory has, in no order; nothing where it cannot be read. The standard library's

@@ -160,6 +160,11 @@ std::string boot_id() {
   return id;
 }
 
+bool exchange_names(int directory, const std::string& one, const std::string& other) {
+  constexpr unsigned exchange = 2;  // RENAME_EXCHANGE of <linux/fs.h>
+  return ::syscall(SYS_renameat2, directory, one.c_str(), directory, other.c_str(), exchange) == 0;
+}
+
 int cores() {
   std::istringstream file = content_of("/proc/cpuinfo");
   std::set<std::string> cores;
@@ -306,6 +311,11 @@ double control_group_memory(const std::string&) { return std::numeric_limits<dou
 std::string processor_model() { return "unknown processor"; }
 
 std::string boot_id() { return ""; }
+
+bool exchange_names(int, const std::string&, const std::string&) {
+  errno = ENOSYS;
+  return false;
+}
 
 int cores() { return 0; }
 

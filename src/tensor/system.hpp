@@ -25,6 +25,9 @@ double physical_memory();
 /// What tells this start of the machine from others, and from those of other machines; empty where
 /// the system does not tell.
 std::string boot_id();
+/// Lets two names in an open directory change places, at once; false, with errno, where the system
+/// or the file system cannot.
+bool exchange_names(int directory, const std::string& one, const std::string& other);
 
 /// A cache that the first processor reads data through.
 struct Cache {

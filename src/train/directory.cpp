@@ -26,12 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char *caller = "train", *lock_name = ".ein-run.lock";
 
 bool make(const std::string& path) {
-  std::error_code error;
-  const bool was_made = fs::create_directories(path, error);
-  if (error)
-    throw Error(ErrorKind::file,
-                "train: the directory \"" + path + "\" cannot be made: " + error.message());
-  return was_made;
+  return io::place_in(caller, path, io::Missing::make).was_made();
 }
 
 /// The process that a lock names; nothing while it is not written yet.

@@ -203,7 +203,7 @@ TEST_F(CheckpointTest, ArgumentsOutsideTheirDomain) {
   expect_error(ErrorKind::file, "has no checkpoint", [&] { load(); });
   EXPECT_TRUE(listing().empty());
   write_bytes(scratch_.path("file"), "x");
-  expect_error(ErrorKind::file, "cannot be opened",
+  expect_error(ErrorKind::file, "cannot be made",
                [&] { save_checkpoint(scratch_.path("file"), 1, {}); });
   expect_error(ErrorKind::file, "cannot be opened", [&] { save_checkpoint("", 1, {}); });
 }

@@ -162,7 +162,7 @@ TEST_F(MeshCheckpointTest, WhatFailsOnOneProcessIsAnErrorOnAll) {
   expect_error(ErrorKind::value, "is taken", [&] {
     save_checkpoint(mesh_, directory_, 1, placed(1), {{"ein.step", "1"}});
   });
-  expect_error(ErrorKind::file, "cannot be opened",
+  expect_error(ErrorKind::file, "cannot be made",
                [&] { save_checkpoint(mesh_, path("manifest.json"), 1, placed(1)); });
   save(2);
   expect_whole(load_checkpoint(directory_), 2);
