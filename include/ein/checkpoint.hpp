@@ -25,13 +25,14 @@ struct Checkpoint {
 /// under a temporary name, flushed and renamed; then `manifest.json`, which has the size and the
 /// checksum (XXH64) of each, is replaced in the same way; then what is no longer kept is removed.
 /// So at any moment, a kill and a full disk included, the previous checkpoint or this one can be
-/// loaded. What saves that were killed have left, the next one removes: temporary files, and files
-/// that were to be listed, of which the manifest has the names before they are there. No other file
-/// is removed or overwritten: where there is one of that name, listed or not, the new one becomes
-/// `step-000123-2.safetensors`. Savers and loaders of one directory wait for each other. Returns
-/// the file's path. An Error of kind `file` when writing fails or the manifest is damaged, `value`
-/// for a negative step, keep_last < 1 and the metadata name `ein.step`, and as save_safetensors
-/// has.
+/// loaded. What saves of this machine that were killed have left, the next one removes: temporary
+/// files, and files that were to be listed, of which the manifest has the names before they are
+/// there. No other file is removed or overwritten: where there is one of that name, listed or not,
+/// the new one becomes `step-000123-2.safetensors`. Savers of one directory wait for each other,
+/// for a minute; loaders wait for none. The lock is a file that nobody can open who may only read
+/// the directory, so they keep no saver waiting. Returns the file's path. An Error of kind `file`
+/// when writing fails, another saver keeps the lock, or the manifest is damaged, `value` for a
+/// negative step, keep_last < 1 and the metadata name `ein.step`, and as save_safetensors has.
 std::string save_checkpoint(const std::string& directory, std::int64_t step,
                             const StateDict& tensors, const Metadata& metadata = {},
                             std::int64_t keep_last = 3);

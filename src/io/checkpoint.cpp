@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <ein/error.hpp>
@@ -89,24 +91,39 @@ Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, boo
   return {step, std::move(content.tensors), std::move(content.metadata), path, {}};
 }
 
-Checkpoint load_newest(const std::string& directory, bool mmap) {
-  const io::DirectoryLock lock(loading, directory, false);
-  const io::Manifest manifest = io::read_manifest(loading, directory);
-  if (manifest.checkpoints.empty())
-    io::fail(loading, directory, "has no checkpoint that a manifest.json lists");
-  std::string passed_over;
+/// The newest whole one that the manifest lists, if any; what was passed over.
+std::optional<Checkpoint> newest_in(const std::string& directory, const io::Manifest& manifest,
+                                    bool mmap, std::string& passed_over) {
   for (auto entry = manifest.checkpoints.rbegin(); entry != manifest.checkpoints.rend(); ++entry) {
     try {
-      Checkpoint checkpoint = load_one(io::join(directory, entry->name), &*entry, mmap);
-      checkpoint.note = std::move(passed_over);
-      return checkpoint;
+      return load_one(io::join(directory, entry->name), &*entry, mmap);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::file) throw;
       if (!passed_over.empty()) passed_over += '\n';
       passed_over += std::string("passed over ") + error.what();
     }
   }
-  io::fail(loading, directory, "has no whole checkpoint:\n" + passed_over);
+  return std::nullopt;
+}
+
+/// Without a lock, so that who may only read a directory can load, and keeps no saver waiting. A
+/// saver replaces the manifest before it removes files: where a file is missing and the manifest is
+/// another one by now, there is a newer checkpoint.
+Checkpoint load_newest(const std::string& directory, bool mmap) {
+  constexpr int most_tries = 100;
+  for (int tries = 1;; ++tries) {
+    const io::Manifest manifest = io::read_manifest(loading, directory);
+    if (manifest.checkpoints.empty())
+      io::fail(loading, directory, "has no checkpoint that a manifest.json lists");
+    std::string passed_over;
+    std::optional<Checkpoint> found = newest_in(directory, manifest, mmap, passed_over);
+    if (!passed_over.empty() && tries < most_tries &&
+        io::read_manifest(loading, directory) != manifest)
+      continue;
+    if (!found) io::fail(loading, directory, "has no whole checkpoint:\n" + passed_over);
+    found->note = std::move(passed_over);
+    return *std::move(found);
+  }
 }
 
 }  // namespace

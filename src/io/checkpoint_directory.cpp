@@ -1,10 +1,6 @@
 #include "io/checkpoint_directory.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -16,11 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Made if it is missing.
-const std::string& made(const std::string& directory) {
-  place_in(saving, directory, Missing::make);
-  return directory;
-}
+constexpr const char* lock_name = ".ein-checkpoints.lock";
 
 /// Removes what it can of the checkpoints that are no longer listed, and forgets them.
 void remove_dropped(const std::string& directory, Manifest& manifest) {
@@ -61,16 +53,13 @@ Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64
   return metadata;
 }
 
-DirectoryLock::DirectoryLock(const std::string& caller, const std::string& directory, bool alone)
-    : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (fd_.get() < 0) {
-    io::fail(caller, directory, "cannot be opened: " + std::generic_category().message(errno));
-  }
-  lock_.take(fd_.get(), alone ? LOCK_EX : LOCK_SH);  // or do without, as the file system does
-}
+DirectoryLock::DirectoryLock(const std::string& caller, const std::string& directory,
+                             Missing missing, std::chrono::milliseconds patience)
+    : place_(place_in(caller, directory, missing)),
+      lock_(caller, directory, place_, lock_name, "another save", patience) {}
 
 NewCheckpoint::NewCheckpoint(const std::string& directory, std::int64_t step, bool is_sharded)
-    : directory_(directory), lock_(saving, made(directory), true) {
+    : directory_(directory), lock_(saving, directory, Missing::make) {
   remove_abandoned_files(directory);
   manifest_ = read_manifest(saving, directory);
   remove_dropped(directory, manifest_);
@@ -129,7 +118,7 @@ std::string NewCheckpoint::list(const std::function<std::vector<ManifestFile>()>
 }
 
 void remove_checkpoints(const std::string& caller, const std::string& directory) {
-  const DirectoryLock lock(caller, directory, true);
+  const DirectoryLock lock(caller, directory, Missing::fail);
   Manifest manifest = read_manifest(caller, directory);
   if (manifest == Manifest()) return;
   for (const ManifestEntry& entry : std::exchange(manifest.checkpoints, {}))

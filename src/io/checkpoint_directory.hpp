@@ -1,6 +1,7 @@
 // Directories of checkpoints: their lock, and one that is added, whose manifest then lists it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <ein/state_dict.hpp>
 
 #include "io/file.hpp"
+#include "io/lock_file.hpp"
 #include "io/manifest.hpp"
 
 namespace ein::io {
@@ -21,15 +23,16 @@ inline constexpr const char* step_key = "ein.step";
 /// The metadata of a checkpoint's files. Errors of kind `value` as save_checkpoint has.
 Metadata metadata_of_checkpoint(std::int64_t step, Metadata metadata, std::int64_t keep_last);
 
-/// Held while a directory's files are written (alone) or read (together). It vanishes with its
-/// process.
+/// Held while a directory's checkpoints are changed. Errors of kind `file`, also where another
+/// process has it for longer than `patience`.
 class DirectoryLock {
  public:
-  DirectoryLock(const std::string& caller, const std::string& directory, bool alone);
+  DirectoryLock(const std::string& caller, const std::string& directory, Missing missing,
+                std::chrono::milliseconds patience = usual_patience);
 
  private:
-  Descriptor fd_;
-  FileLock lock_;
+  const Place place_;
+  const LockFile lock_;
 };
 
 /// Locks the directory, which it makes if it is missing, as long as it lives. Errors of kind

@@ -1,14 +1,15 @@
 // The directory of a training run: whose it is, and whether it has a run already.
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "io/file.hpp"
+#include "io/lock_file.hpp"
 
 namespace ein::training {
 
-/// A directory that one run at a time has, which is locked (flock) as long as this lives: by a file
-/// in it, as savers of checkpoints lock the directory itself. The file names the process.
+/// A directory that one run at a time has, which is locked as long as this lives, by a file in it
+/// beside that of savers of checkpoints.
 class RunDirectory {
  public:
   /// Makes the directory if it is missing. An Error of kind `file` where that fails, where another
@@ -26,12 +27,9 @@ class RunDirectory {
   void clear() const;
 
  private:
-  void take_lock();
-
-  std::string path_, lock_path_;
-  bool was_made_ = false;
-  io::Descriptor fd_;
-  io::FileLock lock_;
+  std::string path_;
+  const io::Place place_;
+  std::optional<io::LockFile> lock_;
   OwningProcess owner_;
 };
 

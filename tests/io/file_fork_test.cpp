@@ -213,7 +213,7 @@ std::vector<Owner> owners() {
        }},
       {"DirectoryLock",
        [](const std::string& folder, const auto& meanwhile) {
-         const io::DirectoryLock lock("test", folder, true);
+         const io::DirectoryLock lock("test", folder, io::Missing::fail);
          meanwhile();
        }},
       {"NewCheckpoint",

@@ -174,8 +174,9 @@ TEST_F(TrainRuns, OneRunAtATimeHasADirectory) {
   const Words endless = train("run", {"--max-iters", "1000000", "--eval-interval", "1000"});
   Child first(endless, path("first.txt"));
   wait_for("run/manifest.json");
-  const std::string refusal = "\"" + path("run") + "\" is in use: another run, process " +
-                              std::to_string(first.id()) + ", writes to it";
+  const std::string refusal = "\"" + path("run") +
+                              "\" is in use: another run has its lock .ein-run.lock, which names " +
+                              "process " + std::to_string(first.id()) + " of this machine\n";
   expect_ends(1, train("run"), refusal);
   expect_ends(1, train("run", {"--resume"}), refusal);
   expect_ends(1, train("run", {"--overwrite"}), refusal);
