@@ -54,6 +54,8 @@ std::string save_checkpoint(const Mesh& mesh, const std::string& directory, std:
 /// and one that is damaged is passed over for the next older. Or that in one file or in a directory
 /// of shards, or of its index, which is verified if the manifest beside it lists it; the step of
 /// files that no checkpoint was saved to is 0. Tensors are whole, whatever mesh they were saved on.
+/// With `options.mmap` false the bytes that are verified are those that the tensors get: the file
+/// is read once. Mapped, it is verified first, and who writes to it afterwards changes the tensors.
 /// An Error of kind `file` when there is none, none is whole, or the manifest is damaged.
 Checkpoint load_checkpoint(const std::string& path, SafetensorsOptions options = {});
 

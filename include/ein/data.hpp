@@ -16,9 +16,15 @@ namespace ein {
 /// nanoGPT's.
 enum class TokenType : std::uint8_t { u8, u16, i32, i64 };
 
-/// A sequence of token ids in memory or in a mapped file. Copies and parts share what they view. A
-/// mapped file is read when it is first touched; whoever truncates it in place meanwhile makes an
-/// access fault.
+struct TokensOptions {
+  /// Map the file instead of reading it: it is read where it is first touched. Whoever writes to it
+  /// in place meanwhile (save_tokens never does) changes the ids, and whoever truncates it makes an
+  /// access fault, SIGBUS, which ends the process. So make this false for files that strangers can
+  /// write to.
+  bool mmap = true;
+};
+
+/// A sequence of token ids in memory or in a mapped file. Copies and parts share what they view.
 class Tokens {
  public:
   /// None.
@@ -26,11 +32,11 @@ class Tokens {
   /// Those of a one-dimensional tensor of u8, u16, i32 or i64, shared if it is contiguous. An Error
   /// of kind `rank` or `dtype` for another.
   explicit Tokens(const Tensor& ids);
-  /// Maps a raw file. An Error of kind `file` when it cannot be read or ends within a token.
-  static Tokens open(const std::string& path, TokenType type);
-  /// Maps a one-dimensional .npy file of u1, u2, i4 or i8. Errors as load_npy and the constructor
+  /// Opens a raw file. An Error of kind `file` when it cannot be read or ends within a token.
+  static Tokens open(const std::string& path, TokenType type, TokensOptions options = {});
+  /// Opens a one-dimensional .npy file of u1, u2, i4 or i8. Errors as load_npy and the constructor
   /// have.
-  static Tokens open_npy(const std::string& path);
+  static Tokens open_npy(const std::string& path, TokensOptions options = {});
 
   std::int64_t size() const { return size_; }
   TokenType type() const { return type_; }

@@ -10,8 +10,10 @@ namespace ein {
 struct NpyOptions {
   /// Map the file instead of reading it: pages come from the disk when they are first touched. The
   /// tensor's storage is read-only and keeps the mapping alive, not the file's content: whoever
-  /// truncates the file in place meanwhile (save_npy never does) makes an access fault. Big-endian,
-  /// bool and unaligned elements are read all the same.
+  /// writes to the file in place meanwhile (save_npy never does) changes the elements, and whoever
+  /// truncates it makes an access fault, SIGBUS, which ends the process. So leave this false for
+  /// files that strangers can write to. Big-endian, bool and unaligned elements are read all the
+  /// same.
   bool mmap = false;
 };
 

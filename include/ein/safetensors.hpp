@@ -10,8 +10,10 @@ namespace ein {
 
 struct SafetensorsOptions {
   /// Map the file instead of reading it: tensors are read-only views of one mapping, which lives as
-  /// long as the last of them. Whoever truncates the file in place meanwhile (save_safetensors
-  /// never does) makes an access fault. Bool and unaligned elements are read all the same.
+  /// long as the last of them. Whoever writes to the file in place meanwhile (save_safetensors
+  /// never does) changes the elements, and whoever truncates it makes an access fault, SIGBUS,
+  /// which ends the process. So make this false for files that strangers can write to: every byte
+  /// is then read once. Bool and unaligned elements are read all the same.
   bool mmap = true;
 };
 

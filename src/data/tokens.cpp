@@ -8,6 +8,7 @@
 #include <ein/npy.hpp>
 
 #include "graph/domain.hpp"
+#include "io/elements.hpp"
 #include "io/file.hpp"
 
 namespace ein {
@@ -66,7 +67,7 @@ Tokens::Tokens(const Tensor& ids) : type_(type_of(ids)) {
   size_ = row.numel();
 }
 
-Tokens Tokens::open(const std::string& path, TokenType type) {
+Tokens Tokens::open(const std::string& path, TokenType type, TokensOptions options) {
   const io::InputFile file("Tokens::open", path);
   const auto element = static_cast<std::uint64_t>(size_of_token(type));
   if (file.size() % element != 0) {
@@ -77,11 +78,16 @@ Tokens Tokens::open(const std::string& path, TokenType type) {
   Tokens tokens;
   tokens.type_ = type;
   tokens.size_ = static_cast<std::int64_t>(file.size() / element);
-  if (tokens.size_ > 0) tokens.data_ = file.map();
+  if (tokens.size_ == 0) return tokens;
+  const auto storage =
+      io::read_elements(file, options.mmap ? file.map() : nullptr, 0, file.size(), DType::u8);
+  tokens.data_ = {storage, storage->data()};
   return tokens;
 }
 
-Tokens Tokens::open_npy(const std::string& path) { return Tokens(load_npy(path, {.mmap = true})); }
+Tokens Tokens::open_npy(const std::string& path, TokensOptions options) {
+  return Tokens(load_npy(path, {.mmap = options.mmap}));
+}
 
 void Tokens::check(std::int64_t begin, std::int64_t end) const {
   if (begin >= 0 && begin <= end && end <= size_) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -31,11 +32,13 @@ bool is_directory(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
+void require_checksum(const io::InputFile& file, const io::Xxh64& checksum,
+                      const io::ManifestFile& written) {
+  if (checksum.digest() != written.checksum)
+    file.fail("is damaged: its checksum is not that of what was written");
+}
+
 void verify(const io::InputFile& file, const io::ManifestFile& written) {
-  if (file.size() != written.size) {
-    file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes and was written with " +
-              std::to_string(written.size));
-  }
   io::Xxh64 checksum;
   std::vector<std::byte> strip(std::size_t{1} << 20);
   for (std::uint64_t at = 0; at < file.size(); at += strip.size()) {
@@ -44,8 +47,40 @@ void verify(const io::InputFile& file, const io::ManifestFile& written) {
     file.read(at, strip.data(), bytes);
     checksum.update(strip.data(), bytes);
   }
-  if (checksum.digest() != written.checksum)
-    file.fail("is damaged: its checksum is not that of what was written");
+  require_checksum(file, checksum, written);
+}
+
+/// Of a file that is mapped what is verified is what it has now; else it is what the tensors get.
+Safetensors load_verified(const io::InputFile& file, const io::ManifestFile& written, bool mmap) {
+  if (file.size() != written.size) {
+    file.fail("is damaged: it has " + std::to_string(file.size()) + " bytes and was written with " +
+              std::to_string(written.size));
+  }
+  if (mmap) {
+    verify(file, written);
+    return io::load_safetensors(file, true);
+  }
+  io::Xxh64 checksum;
+  Safetensors content = io::load_safetensors(file, false, &checksum);
+  require_checksum(file, checksum, written);
+  return content;
+}
+
+/// The files that the index in a directory names, which are those that `entry` lists, if given.
+Safetensors load_shards(const std::string& index, const io::ManifestEntry* entry, bool mmap) {
+  std::map<std::string, io::ManifestFile, std::less<>> left;
+  for (std::size_t i = 0; entry && i < entry->files.size(); ++i)
+    left.emplace(io::shard_name(i, entry->files.size()), entry->files[i]);
+  const auto load = [&](const io::InputFile& file, const std::string& name) {
+    if (!entry) return io::load_safetensors(file, mmap);
+    const auto node = left.extract(name);
+    if (node.empty()) file.fail("is in the index and not in the manifest");
+    return load_verified(file, node.mapped(), mmap);
+  };
+  Safetensors content = io::load_indexed(loading, index, load);
+  if (!left.empty())
+    io::fail(loading, index, "does not have " + left.begin()->first + ", which the manifest lists");
+  return content;
 }
 
 /// The metadata's own entry, taken out of them; 0 when there is none.
@@ -63,17 +98,13 @@ std::int64_t take_step(const std::string& path, Metadata& metadata) {
 Checkpoint load_one(const std::string& path, const io::ManifestEntry* entry, bool mmap) {
   Safetensors content;
   if (const std::string index = io::join(path, io::index_name); is_directory(path)) {
-    for (std::size_t i = 0; entry && i < entry->files.size(); ++i) {
-      const std::string shard = io::join(path, io::shard_name(i, entry->files.size()));
-      verify(io::InputFile(loading, shard), entry->files[i]);
-    }
-    content = io::load_indexed(loading, index, mmap);
+    content = load_shards(index, entry, mmap);
   } else if (path.ends_with(io::index_suffix)) {
-    content = io::load_indexed(loading, path, mmap);
+    content = load_shards(path, nullptr, mmap);
   } else {
     const io::InputFile file(loading, path);
-    if (entry) verify(file, entry->files.front());
-    content = io::load_safetensors(file, mmap);
+    content =
+        entry ? load_verified(file, entry->files.front(), mmap) : io::load_safetensors(file, mmap);
   }
   if (!content.foreign.empty()) {
     const auto& [name, tensor] = *content.foreign.begin();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "io/elements.hpp"
 #include "io/json.hpp"
 
 namespace ein::io {
@@ -239,10 +240,10 @@ std::string json_string(std::string_view caller, std::string_view what, const st
 
 }  // namespace
 
-SafetensorsHeader read_safetensors_header(const InputFile& file) {
+SafetensorsHeader read_safetensors_header(const InputFile& file, Xxh64* checksum) {
   if (file.size() < prefix) file.fail("is no .safetensors file: it has fewer than 8 bytes");
   std::uint64_t length = 0;
-  file.read(0, &length, prefix);
+  read_summed(file, 0, &length, prefix, checksum);
   if (length > longest_header) {
     file.fail("is no .safetensors file: its header would have " + std::to_string(length) +
               " bytes; at most 100000000 are allowed");
@@ -251,7 +252,8 @@ SafetensorsHeader read_safetensors_header(const InputFile& file) {
     file.fail("is cut off: its header has " + std::to_string(length) + " bytes, the file " +
               std::to_string(file.size()));
   }
-  const std::string text = file.read(prefix, length);
+  std::string text(length, '\0');
+  read_summed(file, prefix, text.data(), length, checksum);
   // The parser takes a byte order mark, blanks before the object, and a NUL byte as the end.
   if (!text.starts_with('{'))
     file.fail("is no .safetensors file: its header does not begin with '{'");

@@ -10,6 +10,7 @@
 #include <ein/safetensors.hpp>
 
 #include "io/file.hpp"
+#include "io/xxh64.hpp"
 
 namespace ein::io {
 
@@ -28,11 +29,12 @@ struct SafetensorsHeader {
 
 /// Reads and checks it against every rule of the format, the file's size included, so that each
 /// entry's bytes lie inside of the file and are what its shape needs, where the size of its dtype's
-/// elements is known. Errors are `file`'s.
-SafetensorsHeader read_safetensors_header(const InputFile& file);
+/// elements is known. `checksum`, if any, gets the bytes that are read. Errors are `file`'s.
+SafetensorsHeader read_safetensors_header(const InputFile& file, Xxh64* checksum = nullptr);
 
-/// load_safetensors of a file that is open.
-Safetensors load_safetensors(const InputFile& file, bool mmap);
+/// load_safetensors of a file that is open. Without `mmap` each byte is read once, in order;
+/// `checksum`, if any, gets them.
+Safetensors load_safetensors(const InputFile& file, bool mmap, Xxh64* checksum = nullptr);
 
 /// A file in the order in which it is written.
 struct SafetensorsLayout {

@@ -108,7 +108,7 @@ WeightMap parse_index(std::string_view text, const std::string& caller, const st
   return IndexReader(caller, path).read(text);
 }
 
-Safetensors load_indexed(const std::string& caller, const std::string& path, bool mmap) {
+Safetensors load_indexed(const std::string& caller, const std::string& path, const LoadFile& load) {
   const InputFile index(caller, path);
   if (index.size() > longest_index)
     index.fail("is damaged: it has " + std::to_string(index.size()) + " bytes");
@@ -119,7 +119,7 @@ Safetensors load_indexed(const std::string& caller, const std::string& path, boo
   bool is_first = true;
   for (const auto& [name, count] : tensors_of_file) {
     const InputFile file(caller, (std::filesystem::path(path).parent_path() / name).string());
-    Safetensors part = load_safetensors(file, mmap);
+    Safetensors part = load(file, name);
     const auto check_place = [&](const std::string& tensor) {
       const auto listed = map.find(tensor);
       if (listed == map.end() || listed->second != name)

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <ein/safetensors.hpp>
+
+#include "io/file.hpp"
 
 namespace ein::io {
 
@@ -27,8 +30,10 @@ using WeightMap = std::map<std::string, std::string>;
 /// may be any bytes. An Error of kind `file` naming `caller` and `path` where it is damaged.
 WeightMap parse_index(std::string_view text, const std::string& caller, const std::string& path);
 
+/// What loads a file of an index, which calls it `name`.
+using LoadFile = std::function<Safetensors(const InputFile& file, const std::string& name)>;
 /// The tensors of all files of an index, and the metadata of the first. An Error of kind `file`
 /// where one cannot be read, or has other tensors than the index says.
-Safetensors load_indexed(const std::string& caller, const std::string& path, bool mmap);
+Safetensors load_indexed(const std::string& caller, const std::string& path, const LoadFile& load);
 
 }  // namespace ein::io

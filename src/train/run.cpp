@@ -137,7 +137,7 @@ nn::TransformerConfig Run::config() const {
 }
 
 void Run::init() {
-  const Checkpoint checkpoint = load_checkpoint(options_.init_from);
+  const Checkpoint checkpoint = load_checkpoint(options_.init_from, {.mmap = false});
   const StateDict weights = part_of(checkpoint.tensors, "model.");
   if (checkpoint.metadata.contains("tokenizer")) require_same(checkpoint);
   step_.model.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
@@ -151,7 +151,7 @@ void Run::require_same(const Checkpoint& checkpoint) const {
 }
 
 void Run::resume() {
-  const Checkpoint checkpoint = load_checkpoint(options_.out);
+  const Checkpoint checkpoint = load_checkpoint(options_.out, {.mmap = false});
   require_same(checkpoint);
   step_.model.load_state_dict(part_of(checkpoint.tensors, "model."));
   step_.optimizer.load_state_dict(part_of(checkpoint.tensors, "optimizer."));

@@ -50,7 +50,7 @@ void sample(const SampleOptions& options, const std::function<void(const std::st
   require_at_least(0, "sample", "top k", options.top_k);
   require_at_least(0, "sample", "tokens", options.tokens);
   if (options.prompt.empty()) throw Error(ErrorKind::value, "sample: the prompt is empty");
-  const Checkpoint checkpoint = load_checkpoint(options.from);
+  const Checkpoint checkpoint = load_checkpoint(options.from, {.mmap = false});
   if (options.on_note && !checkpoint.note.empty()) options.on_note(checkpoint.note);
   const training::Described described = training::read_description(checkpoint);
   nn::Transformer model(described.config);
