@@ -7,6 +7,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "graph/diagnostic.hpp"
 #include "io/number.hpp"
 #include "program.hpp"
 #include "words.hpp"
@@ -18,8 +19,6 @@ constexpr const char* reduction_names =
     "sum, mean, max, min, prod, any, all, logsumexp, var, std, sample_var, sample_std, norm, "
     "nansum, "
     "nanmean, nanmax, nanmin, nanprod, nanvar or nanstd";
-
-std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 /// The operations that the command has: not multinomial, which draws random numbers.
 std::vector<Operation> operations() {
@@ -102,9 +101,9 @@ std::int64_t size_of_text(std::string_view text, std::int64_t lowest, const std:
   std::int64_t size = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
   if (error == std::errc::result_out_of_range)
-    throw UsageError(where + ": " + in_quotes(digits) + " exceeds 63 bits");
+    throw UsageError(where + ": " + ein::quoted(digits) + " exceeds 63 bits");
   if (error != std::errc() || end != digits.data() + digits.size()) {
-    throw UsageError(where + ": " + in_quotes(digits) + " is not a size");
+    throw UsageError(where + ": " + ein::quoted(digits) + " is not a size");
   }
   if (size < lowest) {
     throw UsageError(where + ": the size " + std::string(digits) + " is less than " +
@@ -120,14 +119,14 @@ Shape shape_of(const std::string& option, const std::string& word, std::int64_t 
   if (without_blanks(rest).empty()) return shape;
   for (;;) {
     const std::size_t comma = rest.find(',');
-    shape.push_back(size_of_text(rest.substr(0, comma), lowest, option + " " + in_quotes(word)));
+    shape.push_back(size_of_text(rest.substr(0, comma), lowest, option + " " + ein::quoted(word)));
     if (comma == rest.npos) return shape;
     rest.remove_prefix(comma + 1);
   }
 }
 
 AxisSize axis_size_of(const std::string& word) {
-  const std::string where = "--axis " + in_quotes(word);
+  const std::string where = "--axis " + ein::quoted(word);
   const std::size_t equals = word.find('=');
   if (equals == word.npos || equals == 0)
     throw UsageError(where + ": an axis and its size are written NAME=SIZE");
@@ -176,7 +175,7 @@ void add_operands(CLI::App& app, CallWords& words) {
 
 DType dtype_of_word(const char* option, const std::string& word, const std::string& may_be) {
   if (const std::optional<DType> dtype = parse_dtype(word)) return *dtype;
-  throw UsageError(std::string(option) + ": unknown dtype " + in_quotes(word) + "; it may be " +
+  throw UsageError(std::string(option) + ": unknown dtype " + ein::quoted(word) + "; it may be " +
                    may_be);
 }
 
@@ -184,7 +183,7 @@ Operation operation_of(const std::string& word) {
   for (const Operation op : operations()) {
     if (name(op) == word) return op;
   }
-  throw UsageError("unknown operation " + in_quotes(word) + "; it may be " + operation_names() +
+  throw UsageError("unknown operation " + ein::quoted(word) + "; it may be " + operation_names() +
                    "; or " + program_word + ", of a file");
 }
 
@@ -211,7 +210,8 @@ std::vector<MeshAxis> mesh_axes(const std::string& text) {
     const std::size_t sign = word.find('=');
     const auto size = sign == word.npos ? std::nullopt : io::number_of<int>(word.substr(sign + 1));
     if (!size || *size < 1)
-      throw Error(ErrorKind::value, "--mesh: '" + word + "' is no axis of a mesh, such as data=2");
+      throw Error(ErrorKind::value,
+                  "--mesh: " + ein::quoted(word) + " is no axis of a mesh, such as data=2");
     axes.push_back({word.substr(0, sign), *size});
   }
   return axes;
@@ -272,7 +272,7 @@ void Call::read(const CallWords& words) {
       throw UsageError(std::string("reduce needs --by; it may be ") + reduction_names);
     const std::optional<Reduction> reduction = parse_reduction(words.by);
     if (!reduction) {
-      throw UsageError("--by: unknown reduction " + in_quotes(words.by) + "; it may be " +
+      throw UsageError("--by: unknown reduction " + ein::quoted(words.by) + "; it may be " +
                        reduction_names);
     }
     call_.reduction = *reduction;
@@ -299,7 +299,7 @@ void Call::read(const CallWords& words) {
   if (!words.eps.empty()) {
     const std::optional<double> eps = io::number_of<double>(words.eps);
     if (!eps || !(*eps >= 0))
-      throw UsageError("--eps: " + in_quotes(words.eps) + " is no number of 0 or more");
+      throw UsageError("--eps: " + ein::quoted(words.eps) + " is no number of 0 or more");
     call_.named.eps = *eps;
   }
   const auto read_numbers = [](const char* option, const std::vector<std::string>& of, auto& to) {
@@ -307,7 +307,8 @@ void Call::read(const CallWords& words) {
       const auto number =
           io::number_of<std::conditional_t<std::is_same_v<decltype(&to), std::vector<double>*>,
                                            double, std::int64_t>>(word);
-      if (!number) throw UsageError(std::string(option) + ": " + in_quotes(word) + " is no number");
+      if (!number)
+        throw UsageError(std::string(option) + ": " + ein::quoted(word) + " is no number");
       to.push_back(*number);
     }
   };

@@ -9,6 +9,7 @@
 
 #include "ein/grammar/parse.hpp"
 #include "graph/call.hpp"
+#include "tensor/printable.hpp"
 
 namespace CLI {
 class App;
@@ -16,10 +17,11 @@ class App;
 
 namespace ein::command {
 
-/// A mistake in the words of the command line; exit code 2, as for one in the pattern.
+/// A mistake in the words of the command line; exit code 2, as for one in the pattern. It is one
+/// line, whatever these words have in them.
 class UsageError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit UsageError(const std::string& text) : std::runtime_error(printable_line(text)) {}
 };
 
 /// The words of a call as they were written.

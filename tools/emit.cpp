@@ -89,7 +89,8 @@ std::string emit_cubin(const Kernels& kernels, const EmitWords& words) {
   return table.text() + "\n" + words.arch + ", NVRTC " + to_string(gpu::nvrtc_version()) + ", " +
          (compiled.was_cached ? "from the cache in " : "compiled in ") + duration(seconds) + "; " +
          grouped(compiled.cubin.image.size()) + " bytes" +
-         (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";
+         (words.output.empty() ? "" : " in " + printable_line(words.output)) + "\n" +
+         ResourceTable::units + "\n";
 }
 
 // --- the command ---

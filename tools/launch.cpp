@@ -18,6 +18,7 @@
 
 #include <ein/error.hpp>
 
+#include "graph/diagnostic.hpp"
 #include "io/number.hpp"
 #include "mesh/shm.hpp"
 #include "subcommands.hpp"
@@ -146,7 +147,8 @@ class Processes {
     if (error == 0) return;
     processes_[static_cast<std::size_t>(rank)] = 0;
     throw Error(ErrorKind::file,
-                "launch: '" + words_[0] + "' cannot be started: " + std::strerror(error) +
+                "launch: " + ein::quoted(words_[0]) +
+                    " cannot be started: " + std::strerror(error) +
                     "\n  help: give a program of the search path or the path of one");
   }
 
@@ -205,7 +207,7 @@ void add_launch(CLI::App& app, int& exit_code) {
     const std::optional<int> number = io::number_of<int>(*count);
     if (!number || *number < 1 || *number > mesh::most_shm_processes)
       throw Error(ErrorKind::value,
-                  "launch: -n " + *count +
+                  "launch: -n " + ein::quoted(*count) +
                       " is no number of processes\n  help: give one between 1 and " +
                       std::to_string(mesh::most_shm_processes));
     exit_code = Processes(*number, *words, !*is_free).wait();

@@ -12,6 +12,7 @@
 
 #include "call.hpp"
 #include "subcommands.hpp"
+#include "tensor/printable.hpp"
 #include "words.hpp"
 
 namespace {
@@ -39,8 +40,9 @@ ein sample --help, ein launch --help.
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest; of
 train and launch also those that their --help has.)";
 
+/// Words of the command line and names of files may have anything in them.
 int report(int exit_code, const std::string& text) {
-  std::fprintf(stderr, "ein: %s\n", text.c_str());
+  std::fprintf(stderr, "ein: %s\n", ein::printable_lines(text).c_str());
   return exit_code;
 }
 
@@ -115,8 +117,8 @@ int main(int argc, char** argv) {
             "plan, train, sample or launch\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
-      return report(
-          2, ein::command::without_marks(error.what()) + "\n  see ein " + subcommand + " --help");
+      return report(2, ein::printable_line(ein::command::without_marks(error.what())) +
+                           "\n  see ein " + subcommand + " --help");
     }
     return exit_code != 0 ? exit_code : write(output);
   } catch (const ein::command::UsageError& error) {

@@ -13,6 +13,7 @@
 #include <ein/dtype.hpp>
 #include <ein/error.hpp>
 
+#include "graph/diagnostic.hpp"
 #include "io/number.hpp"
 #include "words.hpp"
 
@@ -29,7 +30,7 @@ class Numbers {
       if (word.empty()) return;
       const std::optional<T> number = io::number_of<T>(word);
       if (!number) {
-        throw Error(ErrorKind::value, name + ": '" + word + "' is no " +
+        throw Error(ErrorKind::value, name + ": " + ein::quoted(word) + " is no " +
                                           (std::is_integral_v<T> ? "whole number" : "number"));
       }
       value = *number;

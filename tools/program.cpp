@@ -75,7 +75,7 @@ std::vector<ValueId> append_graph(Graph& to, const Graph& part,
 
 template <class F>
 auto ProgramFile::at_line(std::size_t number, F&& f) const {
-  const std::string where = path_ + ":" + std::to_string(number) + ": ";
+  const std::string where = printable_line(path_) + ":" + std::to_string(number) + ": ";
   try {
     return f();
   } catch (const Error& error) {

@@ -119,7 +119,8 @@ std::string emit_cubin(const StepWords& words, const GpuTarget& target) {
          " units; " + words.arch + ", NVRTC " + to_string(gpu::nvrtc_version()) + ", " +
          std::to_string(cached) + " units from the cache, the others compiled, in " +
          duration(seconds) + "; " + grouped(bytes) + " bytes" +
-         (words.output.empty() ? "" : " in " + words.output) + "\n" + ResourceTable::units + "\n";
+         (words.output.empty() ? "" : " in " + printable_line(words.output)) + "\n" +
+         ResourceTable::units + "\n";
 }
 
 // --- time ---

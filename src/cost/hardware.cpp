@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <ein/error.hpp>
+#include "graph/diagnostic.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
@@ -179,7 +180,7 @@ Hardware hardware_named(std::string_view key) {
   if (auto device = find_hardware(key)) return *device;
   std::string keys = "cpu";
   for (const Hardware& device : known_hardware()) keys += ", " + device.key;
-  throw Error(ErrorKind::value, "unknown device '" + std::string(key) + "'; known are " + keys);
+  throw Error(ErrorKind::value, "unknown device " + quoted(key) + "; known are " + keys);
 }
 
 std::string_view name(Bound bound) { return bound == Bound::compute ? "compute" : "bandwidth"; }

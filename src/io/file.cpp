@@ -19,6 +19,7 @@
 #include <ein/error.hpp>
 
 #include "io/temporary_name.hpp"
+#include "tensor/printable.hpp"
 
 namespace ein::io {
 namespace {
@@ -51,7 +52,7 @@ bool lock_own(FileLock& lock, int fd) {
 }  // namespace
 
 void fail(std::string_view caller, const std::string& path, const std::string& what) {
-  throw Error(ErrorKind::file, std::string(caller) + ": \"" + path + "\" " + what);
+  throw Error(ErrorKind::file, std::string(caller) + ": \"" + printable_line(path) + "\" " + what);
 }
 
 std::string join(const std::string& directory, std::string_view name) {

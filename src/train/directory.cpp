@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include "io/checkpoint_directory.hpp"
 #include "io/manifest.hpp"
+#include "tensor/printable.hpp"
 #include "train/log.hpp"
 
 namespace ein::training {
@@ -46,7 +47,7 @@ RunDirectory::~RunDirectory() {
 
 void RunDirectory::require_unused() const {
   const auto refuse = [&](const std::string& has) {
-    throw Error(ErrorKind::value, "train: \"" + path_ + "\" has " + has +
+    throw Error(ErrorKind::value, "train: \"" + printable_line(path_) + "\" has " + has +
                                       "\n  help: --resume goes on with it, --overwrite removes it, "
                                       "another --out leaves it alone");
   };

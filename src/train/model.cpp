@@ -3,6 +3,7 @@
 #include <ein/error.hpp>
 
 #include "io/number.hpp"
+#include "tensor/printable.hpp"
 
 namespace ein::training {
 
@@ -20,11 +21,14 @@ void visit_numbers(const Visit& visit, Configs&... configs) {
   visit("vocab_size", configs.vocab_size...);
 }
 
+[[noreturn]] void fail(const Checkpoint& checkpoint, const std::string& what) {
+  throw Error(ErrorKind::file, "\"" + printable_line(checkpoint.path) + "\"" + what);
+}
+
 const std::string& text(const Checkpoint& checkpoint, const std::string& key) {
   const auto found = checkpoint.metadata.find(key);
   if (found != checkpoint.metadata.end()) return found->second;
-  throw Error(ErrorKind::file, "\"" + checkpoint.path +
-                                   "\" is no checkpoint of ein train: it has no \"" + key + "\"");
+  fail(checkpoint, " is no checkpoint of ein train: it has no \"" + key + "\"");
 }
 
 }  // namespace
@@ -39,8 +43,7 @@ Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenize
 
 std::uint64_t number(const Checkpoint& checkpoint, const std::string& key) {
   if (const auto value = io::number_of<std::uint64_t>(text(checkpoint, key))) return *value;
-  throw Error(ErrorKind::file,
-              "\"" + checkpoint.path + "\" has no whole number under \"" + key + "\"");
+  fail(checkpoint, " has no whole number under \"" + key + "\"");
 }
 
 Described read_description(const Checkpoint& checkpoint) {
@@ -49,24 +52,21 @@ Described read_description(const Checkpoint& checkpoint) {
   const auto read = [&](const std::string& key, auto& number_of_model) {
     const std::uint64_t value = number(checkpoint, "model." + key);
     if (value > most)
-      throw Error(ErrorKind::file, "\"" + checkpoint.path + "\": " + key + " is " +
-                                       std::to_string(value) + ", more than " +
-                                       std::to_string(most));
+      fail(checkpoint,
+           ": " + key + " is " + std::to_string(value) + ", more than " + std::to_string(most));
     number_of_model = static_cast<std::remove_cvref_t<decltype(number_of_model)>>(value);
   };
   Described described;
   visit_numbers(read, described.config);
   described.tokenizer = load_tokenizer(text(checkpoint, "tokenizer"));
   if (described.tokenizer->vocabulary_size() != described.config.vocab_size) {
-    throw Error(ErrorKind::file,
-                "\"" + checkpoint.path + "\": the tokenizer has another vocabulary than the model");
+    fail(checkpoint, ": the tokenizer has another vocabulary than the model");
   }
   // The largest tensors must be there before memory for a model is asked for.
   const auto want = [&](const std::string& name, const Shape& shape) {
     const auto tensor = checkpoint.tensors.find("model.transformer." + name + ".weight");
     if (tensor != checkpoint.tensors.end() && tensor->second.shape() == shape) return;
-    throw Error(ErrorKind::file, "\"" + checkpoint.path + "\" has no " + name +
-                                     ".weight of shape " + shape.to_string());
+    fail(checkpoint, " has no " + name + ".weight of shape " + shape.to_string());
   };
   const nn::TransformerConfig& config = described.config;
   want("wte", {config.vocab_size, config.n_embd});
@@ -86,7 +86,8 @@ void require_same_model(const nn::TransformerConfig& loaded, const nn::Transform
   };
   visit_numbers(compare, loaded, wanted);
   if (!differences.empty())
-    throw Error(ErrorKind::value, "\"" + path + "\" is of another model: " + differences);
+    throw Error(ErrorKind::value,
+                "\"" + printable_line(path) + "\" is of another model: " + differences);
 }
 
 StateDict part_of(const StateDict& tensors, const std::string& prefix) {

@@ -7,6 +7,7 @@
 #include <ein/schedule.hpp>
 #include "io/file.hpp"
 #include "runtime/on_all.hpp"
+#include "tensor/printable.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {
@@ -38,7 +39,7 @@ Run::Run(const TrainOptions& options)
   if (goes_on())
     resume();
   else if (options.resume)
-    note_ = "nothing to resume: \"" + options.out + "\" has no checkpoint";
+    note_ = "nothing to resume: \"" + printable_line(options.out) + "\" has no checkpoint";
 }
 
 void Run::take_directory() {
@@ -146,8 +147,9 @@ void Run::init() {
 void Run::require_same(const Checkpoint& checkpoint) const {
   const Described described = read_description(checkpoint);
   require_same_model(described.config, step_.model.config(), checkpoint.path);
-  require(described.tokenizer->save() == tokenizer_->save(),
-          "\"" + checkpoint.path + "\" was trained on a text with other characters");
+  require(
+      described.tokenizer->save() == tokenizer_->save(),
+      "\"" + printable_line(checkpoint.path) + "\" was trained on a text with other characters");
 }
 
 void Run::resume() {
