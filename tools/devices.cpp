@@ -138,11 +138,12 @@ std::string devices(bool json_is_wanted) {
     table.add({"nvrtc", missing});
     json.add("nvrtc.missing", missing);
   }
-  if (const auto cache = gpu::CubinCache::of_user()) {
+  if (const auto cache = gpu::CubinCache::of_user(&missing)) {
     table.add({"kernels", "kept in " + cache->directory()});
     json.add("kernels", cache->directory());
   } else {
-    table.add({"kernels", "not kept: there is no private directory ~/.cache/ein/cubin"});
+    table.add({"kernels", "not kept: " + missing});
+    json.add("kernels.why_not", missing);
   }
   return json_is_wanted ? json.text() : table.text();
 }

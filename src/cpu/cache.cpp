@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <ein/error.hpp>
 #include <string>
 
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::host {
@@ -69,8 +69,8 @@ std::vector<system::Cache> caches_named(std::string_view text) {
 
 const Caches& caches() {
   return made_once([] {
-    const char* const text = std::getenv("EIN_CACHES");
-    return caches_of(text && *text ? caches_named(text) : system::data_caches());
+    const std::string text = environment(Variable::caches);
+    return caches_of(text.empty() ? system::data_caches() : caches_named(text));
   });
 }
 

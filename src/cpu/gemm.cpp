@@ -1,13 +1,13 @@
 #include "cpu/gemm.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include <ein/error.hpp>
 #include "cpu/level.hpp"
 #include "cpu/parallel.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein::host {
@@ -101,10 +101,9 @@ void by_few_rows(FewRows product, const MatrixRef<C>& c, const MatrixRef<const I
 
 bool products_are_by_eigen() {
   return made_once([] {
-    const char* const text = std::getenv("EIN_PRODUCTS");
-    const std::string_view word = text ? text : "";
+    const std::string word = environment(Variable::products);
     if (!word.empty() && word != "eigen") {
-      throw Error(ErrorKind::value, "EIN_PRODUCTS is '" + std::string(word) +
+      throw Error(ErrorKind::value, "EIN_PRODUCTS is '" + word +
                                         "', which is no engine of matrix products\n"
                                         "  help: it may be eigen, or not be set");
     }

@@ -1,7 +1,5 @@
 // The micro-benchmark of this machine's processors, and the file that remembers what it found.
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +21,8 @@
 #include "cpu/level.hpp"
 #include "cpu/measure.hpp"
 #include "cpu/parallel.hpp"
-#include "io/file.hpp"
 #include "io/number.hpp"
+#include "io/private_directory.hpp"
 #include "io/xxh64.hpp"
 #include "tensor/system.hpp"
 
@@ -178,32 +177,26 @@ bool host::read_limits(std::string_view text, CpuLimits& limits) {
 
 namespace {
 
-/// The user's own directory for what ein keeps, made if need be; empty if there can be none.
-std::string private_directory() {
-  std::string path = io::user_cache();
-  if (path.empty()) return "";
-  ::mkdir(path.c_str(), 0700);
-  path += "/ein";
-  ::mkdir(path.c_str(), 0700);
-  struct stat status {};
-  const bool is_ours = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-                       status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
-  return is_ours ? path : "";
-}
-
-bool load(const std::string& path, CpuLimits& limits) {
+/// The user's own directory for what ein keeps, made if need be; null if there can be none.
+std::unique_ptr<const io::PrivateDirectory> private_directory() {
+  const std::string cache = io::user_cache();
+  if (cache.empty()) return nullptr;
   try {
-    const io::InputFile file("measured_cpu", path);
-    if (file.size() > 4096) return false;
-    return host::read_limits(file.read(), limits);
+    return std::make_unique<const io::PrivateDirectory>("measured_cpu", cache + "/ein",
+                                                        io::PrivateDirectory::Others::enter);
   } catch (const Error&) {
-    return false;
+    return nullptr;
   }
 }
 
-void save(const std::string& path, const CpuLimits& limits) {
+bool load(const io::PrivateDirectory& directory, const std::string& name, CpuLimits& limits) {
+  const std::optional<std::string> text = directory.read(name, 4096);
+  return text && host::read_limits(*text, limits);
+}
+
+void save(const io::PrivateDirectory& directory, const std::string& name, const CpuLimits& limits) {
   try {
-    io::replace_file("measured_cpu", path, host::limits_text(limits));
+    directory.replace(name, host::limits_text(limits));
   } catch (const Error&) {
     // The measurement holds all the same; the next process makes its own.
   }
@@ -231,15 +224,15 @@ Hardware host::measured_cpu(CpuLimits (*measure)()) {
   CpuLimits limits;
   limits.model = system::processor_model();
   limits.threads = num_threads();
-  const std::string directory = private_directory();
+  const auto directory = private_directory();
   const std::string name =
-      "/cpu-" + io::hex(io::xxh64(key_of(limits.model, limits.threads))) + ".txt";
-  if (directory.empty() || !load(directory + name, limits)) {
+      "cpu-" + io::hex(io::xxh64(key_of(limits.model, limits.threads))) + ".txt";
+  if (!directory || !load(*directory, name, limits)) {
     CpuLimits found = measure();
     found.model = limits.model;
     found.threads = limits.threads;
     limits = found;
-    if (!directory.empty()) save(directory + name, limits);
+    if (directory) save(*directory, name, limits);
   }
 
   const std::string threads =

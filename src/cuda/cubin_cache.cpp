@@ -1,31 +1,21 @@
 #include "cuda/cubin_cache.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <map>
-#include <system_error>
 #include <utility>
 
 #include <ein/error.hpp>
 
 #include "cpu/parallel.hpp"
-#include "io/file.hpp"
 #include "io/xxh64.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* caller = "cubin cache";
 constexpr std::string_view suffix = ".cubin";
@@ -69,8 +59,6 @@ std::string file_name(std::string_view key) {
   return io::hex(io::xxh64(key)) + std::string(suffix);
 }
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 std::string entry_bytes(std::string_view key, const Cubin& cubin) {
@@ -105,34 +93,16 @@ std::optional<Cubin> entry_of(std::string_view bytes, std::string_view key) {
 }
 
 CubinCache::CubinCache(std::string directory, std::uint64_t max_bytes)
-    : directory_(std::move(directory)), max_bytes_(max_bytes) {
-  if (directory_.find('\0') != std::string::npos)
-    io::fail(caller, directory_.c_str(), "is cut by a NUL byte");
-  // A slash at the end would follow a symbolic link.
-  while (directory_.size() > 1 && directory_.ends_with('/')) directory_.pop_back();
-  std::error_code error;
-  const fs::path parent = fs::path(directory_).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, error);
-  if (::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST)
-    io::fail(caller, directory_, "cannot be made: " + reason(errno));
-  const io::Descriptor opened(
-      ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (opened.get() < 0) io::fail(caller, directory_, "cannot be opened: " + reason(errno));
-  struct stat status {};
-  if (::fstat(opened.get(), &status) != 0)
-    io::fail(caller, directory_, "cannot be examined: " + reason(errno));
-  if (status.st_uid != ::geteuid()) io::fail(caller, directory_, "belongs to another user");
-  if ((status.st_mode & 077) != 0)
-    io::fail(caller, directory_, "is open to other users; chmod 700 closes it");
-  io::remove_abandoned_files(directory_);
-}
+    : directory_(std::make_shared<const io::PrivateDirectory>(caller, std::move(directory))),
+      max_bytes_(max_bytes) {}
 
-std::optional<CubinCache> CubinCache::of_user() {
-  const std::string cache = io::user_cache();
+std::optional<CubinCache> CubinCache::of_user(std::string* why_not) {
+  const std::string cache = io::user_cache(why_not);
   if (cache.empty()) return std::nullopt;
   try {
     return CubinCache(cache + "/ein/cubin");
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (why_not) *why_not = error.what();
     return std::nullopt;
   }
 }
@@ -142,57 +112,36 @@ const std::optional<CubinCache>& CubinCache::of_process() {
 }
 
 std::string CubinCache::path(const Source& source) const {
-  return directory_ + "/" + file_name(key_of(source));
+  return directory() + "/" + file_name(key_of(source));
 }
 
 std::optional<Cubin> CubinCache::find(const Source& source) const {
-  const std::string key = key_of(source);
-  const std::string path = directory_ + "/" + file_name(key);
-  try {
-    const io::InputFile file(caller, path);
-    if (file.size() > largest_entry) return std::nullopt;
-    std::optional<Cubin> cubin = entry_of(file.read(), key);
-    if (!cubin) return std::nullopt;
-    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used just now
-    return cubin;
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::file) throw;
-    return std::nullopt;  // it is not there, or was removed meanwhile
-  }
+  const std::string key = key_of(source), name = file_name(key);
+  const std::optional<std::string> bytes = directory_->read(name, largest_entry);
+  std::optional<Cubin> cubin = bytes ? entry_of(*bytes, key) : std::nullopt;
+  if (cubin) directory_->touch(name);
+  return cubin;
 }
 
 void CubinCache::put(const Source& source, const Cubin& cubin) const {
   const std::string key = key_of(source);
   const std::string bytes = entry_bytes(key, cubin);
   if (bytes.size() > std::min(largest_entry, max_bytes_)) return;
-  io::replace_file(caller, directory_ + "/" + file_name(key), bytes);
+  directory_->replace(file_name(key), bytes);
   remove_oldest();
 }
 
 /// Other processes may do the same at the same time, so what is gone is no error.
 void CubinCache::remove_oldest() const {
-  struct Entry {
-    fs::file_time_type used;
-    std::uint64_t bytes;
-    fs::path path;
-  };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
-  for (const std::string& name : io::listing_of(directory_)) {
-    const fs::path path = io::join(directory_, name);
-    std::error_code gone;
-    const fs::file_time_type used = fs::last_write_time(path, gone);
-    const std::uint64_t bytes = gone ? 0 : fs::file_size(path, gone);
-    if (gone || path.extension() != suffix) continue;
-    entries.push_back({used, bytes, path});
-    total += bytes;
-  }
+  std::vector<io::PrivateDirectory::Entry> entries = directory_->entries();
+  std::erase_if(entries, [](const auto& entry) { return !entry.name.ends_with(suffix); });
   std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
+            [](const auto& a, const auto& b) { return a.used < b.used; });
+  std::uint64_t total = 0;
+  for (const auto& entry : entries) total += entry.bytes;
+  for (const auto& entry : entries) {
     if (total <= max_bytes_) return;
-    std::error_code ignored;
-    fs::remove(entry.path, ignored);
+    directory_->remove(entry.name);
     total -= entry.bytes;
   }
 }

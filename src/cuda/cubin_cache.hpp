@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cuda/nvrtc.hpp"
+#include "io/private_directory.hpp"
 
 namespace ein::gpu {
 
@@ -20,15 +22,15 @@ class CubinCache {
  public:
   static constexpr std::uint64_t default_max_bytes = std::uint64_t{256} << 20;
 
-  /// Makes the directory (mode 0700) and its parents if they are missing. An Error of kind `file`
-  /// when it cannot be made, is a symbolic link, belongs to another user, or is open to others.
+  /// In that directory, as io::PrivateDirectory makes and checks it.
   explicit CubinCache(std::string directory, std::uint64_t max_bytes = default_max_bytes);
-  /// In $XDG_CACHE_HOME/ein/cubin or ~/.cache/ein/cubin; nothing where that cannot be used.
-  static std::optional<CubinCache> of_user();
+  /// In $XDG_CACHE_HOME/ein/cubin or ~/.cache/ein/cubin; nothing where that cannot be used, and
+  /// `why_not` says why.
+  static std::optional<CubinCache> of_user(std::string* why_not = nullptr);
   /// What of_user() gave when this was called first.
   static const std::optional<CubinCache>& of_process();
 
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_->path(); }
   /// The file of an entry, whether it is there or not.
   std::string path(const Source& source) const;
 
@@ -40,7 +42,7 @@ class CubinCache {
  private:
   void remove_oldest() const;
 
-  std::string directory_;
+  std::shared_ptr<const io::PrivateDirectory> directory_;
   std::uint64_t max_bytes_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "cuda/driver_constants.hpp"
 #include "io/number.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/shared_library.hpp"
 
@@ -177,10 +178,10 @@ namespace {
 
 /// Which one this process is of several on this machine, as `ein launch`, Open MPI and MPICH say.
 std::optional<int> rank_on_machine() {
-  constexpr std::pair<const char*, const char*> variables[] = {
-      {"EIN_RANK", "EIN_SIZE"},
-      {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
+  constexpr std::pair<Variable, Variable> variables[] = {
+      {Variable::rank, Variable::size},
+      {Variable::open_mpi_local_rank, Variable::open_mpi_local_size},
+      {Variable::mpi_local_rank, Variable::mpi_local_size}};
   for (const auto& [rank, size] : variables) {
     const auto number = io::number_of<int>(environment(rank)),
                count = io::number_of<int>(environment(size));
@@ -193,7 +194,7 @@ std::optional<int> rank_on_machine() {
 
 Driver& Driver::of_system() {
   return made_once([] {
-    const std::string given = environment("EIN_CUDA_DRIVER");
+    const std::string given = environment(Variable::cuda_driver);
     return Driver({given.empty() ? "libcuda.so.1" : given}, rank_on_machine());
   });
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/gpu.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/shared_library.hpp"
 
@@ -109,7 +110,7 @@ struct Nccl {
 
   static const Nccl& of_system() {
     return made_once([] {
-      const std::string given = environment("EIN_NCCL");
+      const std::string given = environment(Variable::nccl);
       return Nccl(given.empty() ? "libnccl.so.2" : given);
     });
   }

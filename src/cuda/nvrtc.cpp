@@ -11,6 +11,7 @@
 #include "cuda/driver.hpp"
 #include "io/file.hpp"
 #include "io/number.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/shared_library.hpp"
 
@@ -36,13 +37,14 @@ int newest_major() {
 }
 
 std::vector<std::string> places(int newest) {
-  if (const std::string given = environment("EIN_NVRTC"); !given.empty()) return {given};
+  if (const std::string given = environment(Variable::nvrtc); !given.empty()) return {given};
   constexpr int newest_known = 13;
   std::vector<std::string> names;
   for (int major = std::min(newest, newest_known); major >= oldest.major; --major)
     names.push_back("libnvrtc.so." + std::to_string(major));
   names.push_back("libnvrtc.so");
-  for (const std::string& toolkit : {environment("CUDA_HOME"), std::string("/usr/local/cuda")}) {
+  for (const std::string& toolkit :
+       {environment(Variable::cuda_home), std::string("/usr/local/cuda")}) {
     if (!toolkit.empty()) names.push_back(toolkit + "/lib64/libnvrtc.so");
   }
   for (int major = newest_known; major > newest; --major)

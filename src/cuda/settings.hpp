@@ -4,14 +4,14 @@
 #include <atomic>
 #include <string>
 
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
-#include "tensor/shared_library.hpp"
 
 namespace ein::gpu {
 
 struct Settings {
   std::atomic<bool> tf32 = false;
-  std::atomic<bool> tunes = environment("EIN_TUNE") == "1";
+  std::atomic<bool> tunes = environment(Variable::tune) == "1";
 };
 
 inline Settings& settings() {

@@ -1,14 +1,13 @@
 #include "graph/verified.hpp"
 
-#include <cstdlib>
-
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
 
 bool verifies_passes() {
 #ifdef NDEBUG
-  return made_once([] { return std::getenv("EIN_VERIFY") != nullptr; });
+  return made_once([] { return !environment(Variable::verify).empty(); });
 #else
   return true;
 #endif

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -57,12 +56,6 @@ void fail(std::string_view caller, const std::string& path, const std::string& w
 
 std::string join(const std::string& directory, std::string_view name) {
   return (std::filesystem::path(directory) / name).string();
-}
-
-std::string user_cache() {
-  const char *const cache = std::getenv("XDG_CACHE_HOME"), *const home = std::getenv("HOME");
-  if (cache && cache[0] == '/') return cache;
-  return home && home[0] == '/' ? std::string(home) + "/.cache" : "";
 }
 
 std::string in_quotes(std::string_view bytes) {
@@ -162,13 +155,25 @@ ReplacementFile::ReplacementFile(std::string caller, const std::string& path)
   if (!exists && errno != ENOENT) fail("cannot be written: " + reason(errno));
   if (exists && S_ISDIR(status.st_mode)) fail("cannot be written: it is a directory");
   if (exists && !S_ISREG(status.st_mode)) fail("cannot be written: it is not a regular file");
+  begin(exists ? 0600 : 0666);
+  if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0)
+    fail("cannot be given its permissions: " + reason(errno));
+}
+
+ReplacementFile::ReplacementFile(std::string caller, const Descriptor& directory,
+                                 const std::string& path, const std::string& name)
+    : ReplacementFile(Begun(), std::move(caller), path, directory, name) {
+  begin(0600);
+  if (::fchmod(fd_.get(), 0600) != 0)  // whatever the umask is
+    fail("cannot be given its permissions: " + reason(errno));
+}
+
+void ReplacementFile::begin(mode_t mode) {
   for (int i = 0; locked_.get() < 0; ++i) {
-    make_temporary(exists ? 0600 : 0666);
+    make_temporary(mode);
     if (locked_.get() < 0 && (errno != EEXIST || i == most_names))
       fail("cannot be written: no file can be made beside it (" + reason(errno) + ")");
   }
-  if (exists && ::fchmod(fd_.get(), status.st_mode & 0777) != 0)
-    fail("cannot be given its permissions: " + reason(errno));
 }
 
 /// Leaves `locked_` closed, with errno, where it fails.
@@ -270,15 +275,30 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
     fail(caller, path, "cannot be written: " + reason(errno));
 }
 
-std::vector<std::string> listing_of(const std::string& directory) {
+namespace {
+/// Of an open directory, which it closes; nothing of null.
+std::vector<std::string> names_in(DIR* directory) {
   std::vector<std::string> names;
   const auto close = [](DIR* open) { ::closedir(open); };
-  const std::unique_ptr<DIR, decltype(close)> open(::opendir(directory.c_str()), close);
+  const std::unique_ptr<DIR, decltype(close)> open(directory, close);
   while (const dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
   return names;
+}
+}  // namespace
+
+std::vector<std::string> listing_of(const std::string& directory) {
+  return names_in(::opendir(directory.c_str()));
+}
+
+std::vector<std::string> listing_of(const Descriptor& directory) {
+  // Another open file: a place in the listing of its own.
+  const int fd = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const open = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (fd >= 0 && !open) ::close(fd);
+  return names_in(open);
 }
 
 void remove_abandoned_files(const std::string& directory) {

@@ -20,10 +20,6 @@ namespace ein::io {
 /// The path of `name` in a directory.
 std::string join(const std::string& directory, std::string_view name);
 
-/// Where programs keep what they can make again: $XDG_CACHE_HOME or ~/.cache; empty if there is no
-/// such place.
-std::string user_cache();
-
 /// Bytes from a file as an error message may show them: in quotes, printable, the first forty.
 std::string in_quotes(std::string_view bytes);
 
@@ -102,6 +98,9 @@ enum class Missing { fail, make };
 class Place {
  public:
   Place(std::string caller, const std::string& path, Missing missing = Missing::fail);
+  /// `name` in that open directory, whose path is for messages; a link there is itself meant.
+  Place(std::string caller, const std::string& path, const Descriptor& directory,
+        const std::string& name);
 
   const Descriptor& directory() const { return directory_; }
   /// No link and no path; "." for the place of a directory itself, whose path ends with "/.".
@@ -137,6 +136,10 @@ struct Begun {};
 class ReplacementFile {
  public:
   ReplacementFile(std::string caller, const std::string& path);
+  /// In that open directory, whose path is for messages, what is `name` there, of any kind but a
+  /// directory; a link is itself replaced. Others than the user cannot read the new one.
+  ReplacementFile(std::string caller, const Descriptor& directory, const std::string& path,
+                  const std::string& name);
   /// Removes the temporary file unless it was committed, or is of a parent that called fork().
   ~ReplacementFile();
   ReplacementFile(const ReplacementFile&) = delete;
@@ -147,10 +150,12 @@ class ReplacementFile {
   void commit();
 
  private:
-  ReplacementFile(Begun, std::string caller, const std::string& path)
-      : caller_(std::move(caller)), path_(path), place_(caller_, path) {}
+  template <class... Where>
+  ReplacementFile(Begun, std::string caller, const std::string& path, const Where&... where)
+      : caller_(std::move(caller)), path_(path), place_(caller_, path, where...) {}
   [[noreturn]] void fail(const std::string& what) const { io::fail(caller_, path_, what); }
-
+  /// A temporary file that has no more than these permissions.
+  void begin(mode_t mode);
   void make_temporary(mode_t mode);
 
   std::string caller_, path_;
@@ -209,6 +214,7 @@ void append_to_file(std::string_view caller, const std::string& path, std::strin
 /// What a directory has, in no order; nothing where it cannot be read. The standard library's
 /// iterator ends the process where there is no memory.
 std::vector<std::string> listing_of(const std::string& directory);
+std::vector<std::string> listing_of(const Descriptor& directory);
 
 /// Removes the temporary files and directories in `directory` whose ReplacementFile or NewDirectory
 /// was of this machine and is gone, because its process died.

@@ -58,6 +58,15 @@ Place::Place(std::string caller, const std::string& path, Missing missing)
 }
 
 /// Puts the components of a path in front of those that are left, and begins at its root.
+Place::Place(std::string caller, const std::string& path, const Descriptor& directory,
+             const std::string& name)
+    : caller_(std::move(caller)),
+      path_(path),
+      name_(name),
+      directory_(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)) {
+  if (directory_.get() < 0) fail("cannot be written: " + reason(errno));
+}
+
 void Place::push(std::string_view path) {
   if (directory_.get() < 0 || path.starts_with('/'))
     directory_.reset(open_on_the_way(AT_FDCWD, path.starts_with('/') ? "/" : "."));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mesh/mpi/plugin.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/owning_process.hpp"
 #include "tensor/shared_library.hpp"
 
@@ -24,7 +25,7 @@ namespace {
 }
 
 const EinMpiFunctions& plugin() {
-  const std::string given = environment("EIN_MPI");
+  const std::string given = environment(Variable::mpi);
   const SharedLibrary library(given.empty() ? beside_us("libein_mpi.so") : std::vector{given});
   if (!library.is_open()) refuse(library.why_not());
   decltype(&ein_mpi_functions) functions = nullptr;

@@ -1,10 +1,10 @@
 #include "mesh/shm.hpp"
 
-#include <cstdlib>
 #include <optional>
 
 #include "io/number.hpp"
 #include "mesh/worker.hpp"
+#include "tensor/environment.hpp"
 
 namespace ein::mesh {
 namespace {
@@ -56,11 +56,11 @@ class ShmTransport final : public Transport {
 };
 
 /// The number of that variable, between `least` and `most`.
-int number_of(const char* variable, const char* text, int least, int most,
-              const char* help = "ein launch sets it") {
+int number_of(Variable variable, int least, int most, const char* help = "ein launch sets it") {
+  const std::string text = environment(variable);
   const std::optional<int> number = io::number_of<int>(text);
   if (number && *number >= least && *number <= most) return *number;
-  throw Error(ErrorKind::value, std::string("shm: ") + variable + "=" + text +
+  throw Error(ErrorKind::value, "shm: " + std::string(name(variable)) + "=" + text +
                                     " is no number between " + std::to_string(least) + " and " +
                                     std::to_string(most) + "\n  help: " + help);
 }
@@ -77,21 +77,20 @@ std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, int seco
 }
 
 std::unique_ptr<Transport> open_shm() {
-  const char* const rank = std::getenv("EIN_RANK");
-  const char* const size = std::getenv("EIN_SIZE");
-  const char* const descriptor = std::getenv("EIN_SHM");
-  const char* const seconds = std::getenv("EIN_SHM_WAIT");
-  if (!rank || !size || !descriptor)
+  for (const Variable variable : {Variable::rank, Variable::size, Variable::shm}) {
+    if (!environment(variable).empty()) continue;
     throw Error(ErrorKind::peer,
                 "shm: this process was not started by ein launch, so there are no others\n"
                 "  help: ein launch -n 2 -- program arguments");
-  const int processes = number_of("EIN_SIZE", size, 1, most_shm_processes);
-  return open_shm(number_of("EIN_SHM", descriptor, 0, 1 << 30),
-                  number_of("EIN_RANK", rank, 0, processes - 1), processes,
-                  seconds ? number_of("EIN_SHM_WAIT", seconds, 1, 1 << 20,
+  }
+  const int processes = number_of(Variable::size, 1, most_shm_processes);
+  const int seconds = environment(Variable::shm_wait).empty()
+                          ? 60
+                          : number_of(Variable::shm_wait, 1, 1 << 20,
                                       "give the seconds to wait for the other processes, as "
-                                      "EIN_SHM_WAIT=600, or leave it out for 60")
-                          : 60);
+                                      "EIN_SHM_WAIT=600, or leave it out for 60");
+  return open_shm(number_of(Variable::shm, 0, 1 << 30), number_of(Variable::rank, 0, processes - 1),
+                  processes, seconds);
 }
 
 }  // namespace ein::mesh

@@ -18,16 +18,17 @@
 #include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 
 namespace ein {
 namespace {
 
-bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+bool is_set(Variable variable) { return !environment(variable).empty(); }
 
 std::string_view found_transport() {
-  if (is_set("EIN_SHM")) return "shm";
-  const bool is_under_mpi = is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMI_SIZE");
+  if (is_set(Variable::shm)) return "shm";
+  const bool is_under_mpi = is_set(Variable::open_mpi_size) || is_set(Variable::pmi_size);
   return is_under_mpi ? "mpi" : "loop";
 }
 

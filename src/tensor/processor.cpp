@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #if defined(__x86_64__)
@@ -10,6 +9,7 @@
 #endif
 
 #include <ein/error.hpp>
+#include "tensor/environment.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/system.hpp"
 
@@ -100,10 +100,7 @@ Isa isa_of(std::string_view text) {
 }
 
 Isa isa() {
-  return made_once([] {
-    const char* const text = std::getenv("EIN_ISA");
-    return isa_of(text ? text : "");
-  });
+  return made_once([] { return isa_of(environment(Variable::isa)); });
 }
 
 }  // namespace ein::host

@@ -32,10 +32,8 @@ class SharedLibrary {
 };
 
 /// Where a library that is installed with ein may be: in the folder of the file that has this code,
-/// a library or a program, in `lib` beside that folder, and where the loader looks.
+/// a library or a program, in `lib` beside that folder, and where the loader looks; there alone in
+/// a program with more rights than its caller.
 std::vector<std::string> beside_us(const std::string& name);
-
-/// The environment's `variable`; empty if it is not set.
-std::string environment(const char* variable);
 
 }  // namespace ein

@@ -185,11 +185,14 @@ TEST(CubinCache, OfTheUser) {
   EXPECT_EQ(CubinCache::of_user().value().directory(), scratch.path("x/ein/cubin"));
   set("XDG_CACHE_HOME", "");
   set("HOME", scratch.path("h"));
+  fs::create_directory(scratch.path("h"));
   EXPECT_EQ(CubinCache::of_user().value().directory(), scratch.path("h/.cache/ein/cubin"));
   set("HOME", "relative");
   EXPECT_FALSE(CubinCache::of_user());
   set("HOME", "");
-  EXPECT_FALSE(CubinCache::of_user());
+  std::string why_not;
+  EXPECT_FALSE(CubinCache::of_user(&why_not));
+  EXPECT_NE(why_not.find("nor HOME"), std::string::npos) << why_not;
   write_bytes(scratch.path("file"), "");
   set("XDG_CACHE_HOME", scratch.path("file"));
   EXPECT_FALSE(CubinCache::of_user());

@@ -30,6 +30,7 @@
 #include <ein/safetensors.hpp>
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
+#include "io/private_directory.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
 #include "train/directory.hpp"
@@ -78,6 +79,13 @@ std::vector<FileCall> file_calls() {
        [=](const std::string& folder) {
          io::NewDirectory made("test", folder + "/directory");
          made.commit();
+       }},
+      {"PrivateDirectory",
+       [=](const std::string& folder) {
+         const io::PrivateDirectory directory("test", folder + "/private");
+         directory.replace("file", "content");
+         directory.read("file", 1000);
+         directory.entries();
        }},
       {"append_to_file",
        [=](const std::string& folder) { io::append_to_file("test", folder + "/log", "line\n"); }},
@@ -201,6 +209,13 @@ std::vector<Owner> owners() {
       {"ReplacementFile",
        [](const std::string& folder, const auto& meanwhile) {
          io::ReplacementFile file("test", folder + "/file");
+         meanwhile();
+         file.commit();
+       }},
+      {"ReplacementFile of a PrivateDirectory",
+       [](const std::string& folder, const auto& meanwhile) {
+         const io::Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+         io::ReplacementFile file("test", directory, folder + "/file", "file");
          meanwhile();
          file.commit();
        }},
