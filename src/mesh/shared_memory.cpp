@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tensor/protection.hpp"
 #include "tensor/system.hpp"
 
 namespace ein::mesh {
@@ -103,6 +104,7 @@ SharedMemory SharedMemory::open(int descriptor) {
   if (::fstat(descriptor, &status) != 0) refuse(std::strerror(errno));
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (!S_ISREG(status.st_mode) || bytes < sizeof(Header)) refuse("it is something else");
+  if (!system::keeps_its_size(descriptor)) refuse("its size could change");
   SharedMemory memory(descriptor, bytes);
   const Header& header = memory.header();
   if (header.magic != Header::right_magic) refuse("it is something else");

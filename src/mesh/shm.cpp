@@ -29,10 +29,10 @@ class ShmGroup final : public Group {
 
 class ShmTransport final : public Transport {
  public:
-  ShmTransport(SharedMemory memory, int rank, int seconds)
-      : membership_(std::make_shared<Worker>(std::move(memory), rank)) {
+  ShmTransport(SharedMemory memory, int rank, ShmPatience patience)
+      : membership_(std::make_shared<Worker>(std::move(memory), rank, patience)) {
     set_place(rank, membership_.worker->memory().size());
-    membership_.worker->wait_for_all(seconds);
+    membership_.worker->wait_for_all();
   }
 
   std::string_view name() const override { return "shm"; }
@@ -65,15 +65,29 @@ int number_of(Variable variable, int least, int most, const char* help = "ein la
                                     std::to_string(most) + "\n  help: " + help);
 }
 
+ShmPatience patience() {
+  constexpr int most = 1 << 20;
+  ShmPatience patience;
+  if (!environment(Variable::shm_wait).empty())
+    patience.to_come = number_of(Variable::shm_wait, 1, most,
+                                 "give the seconds to wait for the other processes, as "
+                                 "EIN_SHM_WAIT=600, or leave it out for 60");
+  if (!environment(Variable::shm_timeout).empty())
+    patience.to_take_part = number_of(Variable::shm_timeout, 1, most,
+                                      "give the seconds to wait in a collective, as "
+                                      "EIN_SHM_TIMEOUT=7200, or leave it out for 1800");
+  return patience;
+}
+
 }  // namespace
 
-std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, int seconds) {
+std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, ShmPatience patience) {
   SharedMemory memory = SharedMemory::open(descriptor);
   if (size != memory.size() || rank < 0 || rank >= size)
     throw Error(ErrorKind::value, "shm: process " + std::to_string(rank) + " of " +
                                       std::to_string(size) + " is none of the " +
                                       std::to_string(memory.size()) + " that were launched");
-  return std::make_unique<ShmTransport>(std::move(memory), rank, seconds);
+  return std::make_unique<ShmTransport>(std::move(memory), rank, patience);
 }
 
 std::unique_ptr<Transport> open_shm() {
@@ -84,13 +98,8 @@ std::unique_ptr<Transport> open_shm() {
                 "  help: ein launch -n 2 -- program arguments");
   }
   const int processes = number_of(Variable::size, 1, most_shm_processes);
-  const int seconds = environment(Variable::shm_wait).empty()
-                          ? 60
-                          : number_of(Variable::shm_wait, 1, 1 << 20,
-                                      "give the seconds to wait for the other processes, as "
-                                      "EIN_SHM_WAIT=600, or leave it out for 60");
   return open_shm(number_of(Variable::shm, 0, 1 << 30), number_of(Variable::rank, 0, processes - 1),
-                  processes, seconds);
+                  processes, patience());
 }
 
 }  // namespace ein::mesh

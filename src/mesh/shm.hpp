@@ -13,6 +13,13 @@ class SharedMemory;
 /// As many processes of one machine may share memory.
 inline constexpr int most_shm_processes = 256;
 
+/// For how many seconds a process waits for others that live: until they open the transport, and
+/// until they take part in a collective that it has started.
+struct ShmPatience {
+  int to_come = 60;
+  int to_take_part = 1800;
+};
+
 /// The memory of `processes` processes, made by the one that starts them. Programs that it starts
 /// inherit the descriptor, and it tells the others how one has ended. The memory is given back when
 /// all of them have ended, however they do.
@@ -38,10 +45,10 @@ class SharedSpace {
 
 /// The transport of the process that `ein launch` started: EIN_RANK, EIN_SIZE and EIN_SHM in the
 /// environment say which it is (docs/mesh.md). Returns when all processes have come so far. An
-/// Error of kind `peer` if one of them does not within a minute, or the number of seconds in
-/// EIN_SHM_WAIT, or if this process was not started so; `value` for variables that are not right.
+/// Error of kind `peer` if one of them does not in time, or if this process was not started so;
+/// `value` for variables that are not right. EIN_SHM_WAIT and EIN_SHM_TIMEOUT are its patience.
 std::unique_ptr<Transport> open_shm();
 /// The same, of process `rank` of the `size` that share the memory behind `descriptor`.
-std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, int seconds = 60);
+std::unique_ptr<Transport> open_shm(int descriptor, int rank, int size, ShmPatience patience = {});
 
 }  // namespace ein::mesh

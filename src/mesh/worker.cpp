@@ -14,7 +14,8 @@ namespace {
 /// A process gives a sign of life at every tick. Who looks for it counts ticks too and not seconds,
 /// so that nobody seems dead after the whole machine has been halted.
 constexpr int tick_milliseconds = 100;
-constexpr int ticks_until_dead = 40;
+constexpr int ticks_of_second = 1000 / tick_milliseconds;
+constexpr int ticks_until_dead = 4 * ticks_of_second;
 constexpr int ticks_between_looks_for_launcher = 10;
 
 /// How often a thread looks at its bell, and then how often it first lets others run, before it
@@ -39,9 +40,10 @@ void Operation::has_failed(const Error& error) {
 // --- joining and leaving ---
 
 // With fewer processors than processes, the one that is waited for needs this one's.
-Worker::Worker(SharedMemory memory, int rank)
+Worker::Worker(SharedMemory memory, int rank, ShmPatience patience)
     : memory_(std::move(memory)),
       rank_(rank),
+      patience_(patience),
       spins_(memory_.size() <= memory_.header().processors ? usual_spins : 0),
       seen_life_(static_cast<std::size_t>(memory_.size())) {}
 
@@ -68,8 +70,8 @@ void Worker::join() {
   memory_.ring_all();
 }
 
-void Worker::wait_for_all(int seconds) {
-  const auto end = Clock::now() + std::chrono::seconds(seconds);
+void Worker::wait_for_all() {
+  const auto end = Clock::now() + std::chrono::seconds(patience_.to_come);
   for (;;) {
     const std::uint32_t seen = own().bell;
     std::vector<int> absent;
@@ -81,7 +83,7 @@ void Worker::wait_for_all(int seconds) {
       throw Error(ErrorKind::peer, "shm: " + failure + help_for_peers());
     if (Clock::now() > end)
       throw Error(ErrorKind::peer, "shm: " + list_processes(absent) + " did not come within " +
-                                       std::to_string(seconds) +
+                                       std::to_string(patience_.to_come) +
                                        " s\n  help: all processes that ein launch starts must open "
                                        "the transport; EIN_SHM_WAIT=600 waits for 600 s");
     memory_.sleep(rank_, seen, tick_milliseconds);
@@ -182,12 +184,14 @@ bool Worker::advance(Queue& queue) {
     if (queue.waiting.empty()) return false;
     queue.current = std::move(queue.waiting.front());
     queue.waiting.pop_front();
+    queue.moved_at = ticks_;
   }
   if (!queue.fault) {
     const InFloatMode mode(queue.current->mode);
     try {
       if (!queue.steps) queue.steps.emplace(queue.current->request, queue.posts, queue.next_piece);
       if (!queue.steps->advance()) return false;
+      queue.moved_at = ticks_;
       for (const int rank : queue.posts.ranks) {
         if (rank != rank_) memory_.ring(rank);
       }
@@ -214,27 +218,36 @@ void Worker::finish_current(Queue& queue) {
 }
 
 bool Worker::give_up() {
-  const std::string failure = memory_.failure();
   bool is_any = false;
   for (const auto& queue : queues_) {
     if (!queue->current || queue->fault) continue;
-    if (!failure.empty()) {
-      queue->fault = {ErrorKind::peer, failure + help_for_peers()};
-      is_any = true;
-    } else if (queue->steps) {
-      // Whoever has left does nothing after that: to look in this order is right.
-      std::vector<bool> is_gone;
-      for (const int rank : queue->posts.ranks)
-        is_gone.push_back(memory_.member(rank).presence != Presence::here);
-      for (const std::size_t late : queue->steps->waits_for()) {
-        if (!is_gone[late] || queue->fault) continue;
-        queue->fault = {ErrorKind::peer,
-                        memory_.how_ended(queue->posts.ranks[late]) + help_for_peers()};
-        is_any = true;
-      }
-    }
+    const std::string failure = why_give_up(*queue);
+    if (failure.empty()) continue;
+    queue->fault = {ErrorKind::peer, failure};
+    is_any = true;
   }
   return is_any;
+}
+
+std::string Worker::why_give_up(const Queue& queue) const {
+  if (const std::string failure = memory_.failure(); !failure.empty())
+    return failure + help_for_peers();
+  if (!queue.steps) return "";
+  // Whoever has left does nothing after that: to look in this order is right.
+  std::vector<bool> is_gone;
+  for (const int rank : queue.posts.ranks)
+    is_gone.push_back(memory_.member(rank).presence != Presence::here);
+  std::vector<int> late;
+  for (const std::size_t i : queue.steps->waits_for()) {
+    late.push_back(queue.posts.ranks[i]);
+    if (is_gone[i]) return memory_.how_ended(late.back()) + help_for_peers();
+  }
+  const std::uint64_t most = static_cast<std::uint64_t>(patience_.to_take_part) * ticks_of_second;
+  if (late.empty() || ticks_ - queue.moved_at <= most) return "";
+  return list_processes(late) + " did not take part within " +
+         std::to_string(patience_.to_take_part) +
+         " s\n  help: all processes of a group start the same collectives; EIN_SHM_TIMEOUT=7200 "
+         "waits for 7200 s";
 }
 
 bool Worker::has_work() {

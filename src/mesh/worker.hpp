@@ -54,6 +54,7 @@ struct Queue {
   std::shared_ptr<Operation> current;
   std::optional<Steps> steps;  // of `current`
   std::uint64_t next_piece = 0;
+  std::uint64_t moved_at = 0;  // the tick in which `current` came or was last moved on
   struct Fault {
     ErrorKind kind;
     std::string text;
@@ -66,7 +67,7 @@ struct Queue {
 /// thread also gives signs of life and looks for those of other processes.
 class Worker : public std::enable_shared_from_this<Worker> {
  public:
-  Worker(SharedMemory memory, int rank);
+  Worker(SharedMemory memory, int rank, ShmPatience patience);
   ~Worker();
 
   const SharedMemory& memory() const { return memory_; }
@@ -74,8 +75,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   /// An Error if process `rank` has joined already.
   void join();
-  /// Returns when all processes have joined; an Error if not all do in so many seconds.
-  void wait_for_all(int seconds);
+  /// Returns when all processes have joined; an Error if not all do in time.
+  void wait_for_all();
   /// What is under way fails, also that of others who wait for this process.
   void leave();
 
@@ -104,8 +105,11 @@ class Worker : public std::enable_shared_from_this<Worker> {
   /// One step of each queue that can do one; whether any could.
   bool advance();
   bool advance(Queue& queue);
-  /// Gives up what waits for processes that will not come; whether there is such.
+  /// Gives up what waits for processes that will not come, or has waited too long; whether there
+  /// is such.
   bool give_up();
+  /// Why; empty where it is to go on.
+  std::string why_give_up(const Queue& queue) const;
   void finish_current(Queue& queue);
   /// Whether a collective is not done; under progress_.
   bool has_work();
@@ -113,6 +117,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   SharedMemory memory_;
   const int rank_;
+  const ShmPatience patience_;
   const OwningProcess owner_;
   const int spins_;
 
@@ -124,11 +129,11 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::atomic<int> waiters_{0};           // threads in wait()
   std::atomic<std::uint32_t> nudges_{0};  // the helper sleeps on it while it has nothing to do
   std::atomic<bool> is_leaving_{false};
+  std::atomic<std::uint64_t> ticks_{0};
 
   // The helper's own.
   std::vector<SeenLife> seen_life_;
   Clock::time_point next_tick_{};
-  std::uint64_t ticks_ = 0;
   std::unique_ptr<std::thread> helper_;
 };
 

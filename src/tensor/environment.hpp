@@ -33,6 +33,9 @@ enum class Holds { words, path, folder };
   EIN_VARIABLE(shm_wait, "EIN_SHM_WAIT", words,                                                    \
                "seconds to wait until all processes have opened the transport", "60",              \
                "src/mesh/shm.cpp")                                                                 \
+  EIN_VARIABLE(shm_timeout, "EIN_SHM_TIMEOUT", words,                                              \
+               "seconds to wait for processes that live in a collective", "1800",                  \
+               "src/mesh/shm.cpp")                                                                 \
   EIN_VARIABLE(mpi, "EIN_MPI", path, "`libein_mpi.so`",                                            \
                "beside ein's library or command, then where the loader looks", "src/mesh/mpi.cpp") \
   EIN_VARIABLE(open_mpi_size, "OMPI_COMM_WORLD_SIZE", words, "set by `mpirun` of Open MPI",        \

@@ -262,9 +262,27 @@ bool allow_tiles() {
 #endif
 }
 
+namespace {
+/// Who reads memory whose file has become shorter is ended by SIGBUS.
+constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+}  // namespace
+
 void prefer_large_pages(void* begin, std::size_t bytes) { ::madvise(begin, bytes, MADV_HUGEPAGE); }
 
-int create_shared_memory(std::size_t bytes) { return with_length(::memfd_create("ein", 0), bytes); }
+int create_shared_memory(std::size_t bytes) {
+  const int descriptor = with_length(::memfd_create("ein", MFD_ALLOW_SEALING), bytes);
+  if (descriptor < 0 || ::fcntl(descriptor, F_ADD_SEALS, size_seals | F_SEAL_SEAL) == 0)
+    return descriptor;
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  return -1;
+}
+
+bool keeps_its_size(int descriptor) {
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  return seals >= 0 && (seals & size_seals) == size_seals;
+}
 
 bool reserve_shared_memory(int descriptor, std::size_t begin, std::size_t bytes) {
   errno = ::posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(bytes));
@@ -339,10 +357,25 @@ bool allow_tiles() { return false; }
 
 void prefer_large_pages(void*, std::size_t) {}
 
+namespace {
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  const int descriptor = ::open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+  const bool is_read = descriptor >= 0 && ::read(descriptor, &number, sizeof number) > 0;
+  if (descriptor >= 0) ::close(descriptor);
+  timespec now{};
+  if (!is_read && ::clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+    number = static_cast<std::uint64_t>(now.tv_nsec) << 32 ^ static_cast<std::uint64_t>(::getpid());
+  return number;
+}
+}  // namespace
+
+bool keeps_its_size(int) { return true; }
+
 int create_shared_memory(std::size_t bytes) {
-  // A name for as long as it takes to open it. Those that others have are passed over.
+  // A name for as long as it takes to open it, which others cannot have taken before.
   for (int i = 0; i < 1000; ++i) {
-    const std::string name = "/ein-" + std::to_string(::getpid()) + "-" + std::to_string(i);
+    const std::string name = "/ein-" + std::to_string(random_number());
     const int descriptor = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) return -1;

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -261,6 +263,34 @@ TEST_F(MeshTransport, AProcessThatDoesNotComeIsNotWaitedForLong) {
   EXPECT_EQ(count_of("shm: process 1 did not come within 1 s", outcome.text), 1) << outcome.text;
 }
 
+TEST_F(MeshTransport, AProcessThatLivesElsewhereIsNotWaitedForForEver) {
+  const Outcome outcome = launch(3, {EIN_MESH_WORKER, "elsewhere", "4"}, {"EIN_SHM_TIMEOUT=1"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(count_of("all_reduce: process 1 did not take part within 1 s", outcome.text), 2)
+      << outcome.text;
+  EXPECT_LT(outcome.seconds, 10);
+  expect_good(3, {"elsewhere", "2"}, {"EIN_SHM_TIMEOUT=60"});
+}
+
+TEST_F(MeshTransport, MemoryKeepsItsSize) {
+  constexpr int count = 2;
+  const SharedSpace space(count);
+  const off_t bytes = ::lseek(space.descriptor(), 0, SEEK_END);
+  ASSERT_GT(bytes, 0);
+  for (const off_t other : {off_t{0}, bytes - 1, bytes + 1}) {
+    EXPECT_EQ(::ftruncate(space.descriptor(), other), -1);
+    EXPECT_EQ(errno, EPERM);
+  }
+  // The same in a file that could change is refused.
+  const int copy = ::memfd_create("copy", MFD_CLOEXEC);
+  std::vector<char> content(4096);
+  ASSERT_EQ(::ftruncate(copy, bytes), 0);
+  ASSERT_EQ(::pread(space.descriptor(), content.data(), content.size(), 0), 4096);
+  ASSERT_EQ(::pwrite(copy, content.data(), content.size(), 0), 4096);
+  expect_error([&] { open_shm(copy, 0, count); }, ErrorKind::peer, {"its size could change"});
+  ::close(copy);
+}
+
 TEST_F(MeshTransport, KilledAtAnyMoment) {
   const unsigned seed = test::from_environment("EIN_FIRST_SEED", "", std::random_device()());
   std::cout << "seed " << seed << '\n';
@@ -363,6 +393,10 @@ TEST_F(MeshTransport, RefusesWrongEnvironments) {
   EXPECT_NE(with("0", "1000", "3").find("EIN_SIZE=1000"), std::string::npos);
   EXPECT_NE(with("0", "2", "-1").find("EIN_SHM=-1"), std::string::npos);
   EXPECT_NE(with("0", "2", "999").find("no memory of ein launch"), std::string::npos);
+  ::setenv("EIN_SHM_TIMEOUT", "0", 1);
+  EXPECT_NE(with("0", "2", "3").find("EIN_SHM_TIMEOUT=0 is no number"), std::string::npos)
+      << text();
+  ::unsetenv("EIN_SHM_TIMEOUT");
   EXPECT_NE(with("0", "2", "3", "abc").find("help: give the seconds to wait"), std::string::npos);
 }
 

@@ -505,6 +505,9 @@ void run(const std::string& what, const std::string& argument) {
   } else if (what == "leave") {
     if (rank == 0) return;
     transport->all().all_reduce(x, y, 4, DType::f32);
+  } else if (what == "elsewhere") {  // lives, and takes no part for so many seconds
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(std::stoi(argument)));
+    for (int i = 0; i < 3; ++i) transport->all().all_reduce(x, y, 4, DType::f32);
   } else if (what == "crossed") {  // groups of which every process starts those in another order
     const int n = transport->size();
     mesh::Ticket tickets[2];
