@@ -42,6 +42,7 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include <asmjit/core.h>
 
 #include "cpu/assembler_errors.hpp"
+#include "cpu/code_memory.hpp"
 #include "cpu/vector_code.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
@@ -1016,10 +1017,9 @@ Words words_of(const Schedule::Part& part, Isa isa) {
   return words;
 }
 
-/// asmjit's allocator has a lock of its own, so one outside of it is what fork() can hold.
 struct Runtime {
   std::mutex mutex;
-  asmjit::JitRuntime jit;
+  CodeMemory memory;
   std::map<Words, std::weak_ptr<const RowCode>> codes;
   std::size_t alive = 64;  // of `codes`, when that was last counted, or a few
 
@@ -1032,8 +1032,25 @@ void or_throw(asmjit::Error error) {
   if (error != asmjit::kErrorOk) throw AssemblerError{error};
 }
 
-/// Outlives all code, that of static objects too.
-Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_code>(); }
+/// fork() holds its lock, and leaves no memory that parent and child would both write code to.
+Runtime& runtime() {
+  return made_once([] {
+    hold_in_fork(
+        StaticLock::machine_code,
+        [] {
+          runtime().mutex.lock();
+          runtime().memory.close();
+        },
+        [] { runtime().mutex.unlock(); });
+    return Runtime();
+  });
+}
+
+asmjit::Environment environment_of_code() {
+  asmjit::Environment environment = asmjit::Environment::host();
+  environment.setObjectFormat(asmjit::ObjectFormat::kJIT);
+  return environment;
+}
 
 }  // namespace
 
@@ -1088,30 +1105,23 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
       if (auto code = known->second.lock()) return code;
     }
   }
-  // Before the lock, which its destructor takes.
   const std::shared_ptr<RowCode> made(new RowCode);
   const ErrorThrower errors;
   try {
     asmjit::CodeHolder holder;
-    or_throw(holder.init(runtime().jit.environment()));
+    or_throw(holder.init(environment_of_code()));
     errors.watch(holder);
     const std::unique_ptr<Assembler> code = Assembler::make(isa, part.rows.compute, holder);
     Emitter(part, isa, *code).emit();
     or_throw(code->compiler().finalize());
     const std::lock_guard lock(runtime().mutex);
-    or_throw(runtime().jit.add(&made->function_, &holder));
+    made->code_ = runtime().memory.add(holder);
     runtime().codes.insert_or_assign(std::move(key), made);
     if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
   } catch (const AssemblerError&) {
     return nullptr;
   }
   return made;
-}
-
-RowCode::~RowCode() {
-  if (!function_) return;
-  const std::lock_guard lock(runtime().mutex);
-  runtime().jit.release(function_);
 }
 
 }  // namespace ein::host
@@ -1124,7 +1134,6 @@ std::string_view RowCode::missing(Isa) { return "ein was built without asmjit"; 
 const Target& RowCode::target(Isa) { return target_without_code(); }
 bool RowCode::combines_rows(const Schedule::Part&, Isa) { return false; }
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part&, Isa) { return nullptr; }
-RowCode::~RowCode() = default;
 
 }  // namespace ein::host
 

@@ -27,9 +27,10 @@ class RowCode {
   };
   RowCode(const RowCode&) = delete;
   RowCode& operator=(const RowCode&) = delete;
-  ~RowCode();
 
-  void operator()(const Call& call) const { function_(&call); }
+  void operator()(const Call& call) const {
+    reinterpret_cast<void (*)(const Call*)>(reinterpret_cast<std::uintptr_t>(code_.get()))(&call);
+  }
 
   // Of the instructions that are used here, or of others of this architecture.
 
@@ -54,7 +55,7 @@ class RowCode {
 
  private:
   RowCode() = default;
-  void (*function_)(const Call*) = nullptr;
+  std::shared_ptr<const void> code_;  // a function of a Call
 };
 
 }  // namespace ein::host
