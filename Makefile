@@ -92,13 +92,18 @@ function-errors-arm:
 	cmake --build --preset arm -j $(JOBS) --target ein_function_errors
 	qemu-aarch64 -L /usr/aarch64-linux-gnu build-arm/tests/ein_function_errors --one-in 10007 --doubles 100000 --write docs/functions.md
 
+# Python packages that ein is compared with: those files alone whose hashes are written down.
+define install_peers
+	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
+	$(EIN_PEERS)/bin/python -m pip install --quiet --require-hashes -r bench/peers/requirements.txt
+endef
+
 # The campaign and what it is compared with.
 define attack_tools
 	scripts/install-dependencies peers
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS) --target ein_attack
-	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
-	$(EIN_PEERS)/bin/python -m pip install --quiet -r tests/attack/requirements.txt
+	$(install_peers)
 endef
 
 attack:
@@ -127,8 +132,7 @@ bench-peers:
 	cmake --preset release -D EIN_BENCH=ON
 	cmake --build --preset release -j $(JOBS) --target ein_peer_server \
 	  $(addprefix ein_peer_server_,$(filter v2 v3,$(subst =, ,$(PEERS_ARGS))))
-	test -x $(EIN_PEERS)/bin/python || python3 -m venv $(EIN_PEERS)
-	$(EIN_PEERS)/bin/python -m pip install --quiet -r bench/peers/requirements.txt
+	$(install_peers)
 	$(EIN_PEERS)/bin/python bench/peers/run.py $(PEERS_ARGS)
 
 bench-compile: deps
