@@ -1,10 +1,12 @@
 // NVRTC: kernels compiled without a GPU, and what is said where there is none.
 #include "cuda/nvrtc.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -184,7 +186,10 @@ TEST(NvrtcDeathTest, AbsentSaysWhatToInstall) {
   };
   EXPECT_EXIT(run("/nowhere/libnvrtc.so"), testing::ExitedWithCode(0),
               "no NVRTC.*/nowhere/libnvrtc.so: .*install the CUDA toolkit.*EIN_NVRTC");
-  EXPECT_EXIT(run("libm.so.6"), testing::ExitedWithCode(0),
+  Dl_info library{};  // another library's whole path
+  double (*const of_libm)(double) = &::cbrt;
+  ASSERT_NE(::dladdr(reinterpret_cast<const void*>(of_libm), &library), 0);
+  EXPECT_EXIT(run(library.dli_fname), testing::ExitedWithCode(0),
               "libm.so.6 lacks functions of NVRTC 12; install the CUDA toolkit");
 }
 
