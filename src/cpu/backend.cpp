@@ -21,6 +21,7 @@
 #include "schedule/choose.hpp"
 #include "schedule/group_nests.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/small_array.hpp"
 
@@ -140,7 +141,11 @@ class CpuKernels final : public engine::Kernels {
   /// `bytes` of the program's buffers, where it has collectives.
   CpuKernels(std::vector<KernelOf> kernels, std::vector<std::size_t> bytes,
              std::shared_ptr<const void> owner)
-      : kernels_(std::move(kernels)), bytes_(std::move(bytes)), owner_(std::move(owner)) {}
+      : kernels_(std::move(kernels)),
+        bytes_(std::move(bytes)),
+        owner_(std::move(owner)),
+        kept_(sizeof *this + block_bytes(kernels_.capacity() * sizeof(KernelOf)) +
+              heap_bytes(bytes_)) {}
   std::size_t workspace_bytes(int threads) const override {
     std::size_t most = 0;
     for (const KernelOf& of : kernels_) most = std::max(most, of.kernel->workspace_bytes(threads));
@@ -180,6 +185,7 @@ class CpuKernels final : public engine::Kernels {
   std::vector<KernelOf> kernels_;
   std::vector<std::size_t> bytes_;
   std::shared_ptr<const void> owner_;  // of the lists of buffers
+  KeptBytes kept_;
 };
 
 /// Groups that do the same on other buffers share a plan, and their kernels.
@@ -209,6 +215,8 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
       if (are_first(alone->buffers)) alone->buffers.clear();
       shared_->groups.push_back({known->second, std::move(alone->buffers)});
     }
+    shared_->kept.add(sizeof *this + sizeof(Shared) +
+                      heap_bytes_of_all(shared_->groups, shared_->touched));
   }
   std::unique_ptr<engine::Kernels> at(SizesAt& sizes) const override {
     std::vector<std::shared_ptr<const Kernel>> kernels;
@@ -236,6 +244,7 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
   struct Shared {
     std::vector<std::pair<std::size_t, std::vector<int>>> groups;
     std::vector<std::vector<int>> touched;  // of each group, where there are collectives
+    KeptBytes kept{};
   };
 
   /// The buffers with memory that a group reads or writes; none where it may be any.

@@ -11,6 +11,7 @@
 #include "cpu/strided_copy.hpp"
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
+#include "nest/heap_bytes.hpp"
 
 namespace ein::host {
 namespace {
@@ -79,7 +80,8 @@ bool copies_at_position(const LoopNest& nest) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
+namespace {
+std::unique_ptr<Kernel> engine_of(const LoopNest& nest) {
   if (nest.is_matrix()) return make_matrix_kernel(nest);
   if (nest.is_collective()) return make_collective_kernel(nest);
   if (copies_at_position(nest)) return make_copy_kernel(nest);
@@ -90,6 +92,15 @@ std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
   if (nest.is_copy() && nest.inputs[0].dtype == nest.output.dtype) return make_copy_kernel(nest);
   if (nest.sums_products()) return make_contract_kernel(nest);
   throw std::logic_error("kernel: a nest that no engine is for");
+}
+}  // namespace
+
+std::unique_ptr<Kernel> make_engine(const LoopNest& nest) {
+  // What an engine keeps of a nest is about as much, and so are the copies that it makes of it.
+  constexpr std::size_t bytes_of_engine = 1024;
+  auto kernel = engine_of(nest);
+  kernel->kept.add(bytes_of_engine + 2 * heap_bytes(nest));
+  return kernel;
 }
 
 namespace {
@@ -107,13 +118,15 @@ std::vector<Size> elements_of(std::span<const Program::Buffer> buffers) {
 
 class EnginePlan final : public KernelPlan {
  public:
-  explicit EnginePlan(const LoopNest& nest) : nest_(nest) {}
+  explicit EnginePlan(const LoopNest& nest)
+      : nest_(nest), kept_(sizeof *this + heap_bytes(nest_)) {}
   std::unique_ptr<Kernel> at(SizesAt& sizes) const override {
     return make_engine(at_sizes(nest_, sizes));
   }
 
  private:
   LoopNest nest_;
+  KeptBytes kept_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "backend/backend.hpp"
 #include "nest/nest.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein::host {
@@ -38,6 +39,8 @@ class Kernel {
   /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on
   /// them.
   virtual std::size_t workspace_bytes(int /*threads*/) const { return 0; }
+
+  KeptBytes kept;
 };
 
 /// Bytes of a part of a workspace, so that the next part is aligned as well.

@@ -2,6 +2,7 @@
 
 #include "cpu/cache.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 
 namespace ein::host {
 
@@ -1116,6 +1117,7 @@ std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa 
     or_throw(code->compiler().finalize());
     const std::lock_guard lock(runtime().mutex);
     made->code_ = runtime().memory.add(holder);
+    made->kept_.add(sizeof(RowCode) + holder.codeSize() + heap_bytes(key));
     runtime().codes.insert_or_assign(std::move(key), made);
     if (runtime().codes.size() > 2 * runtime().alive) runtime().forget_dead();
   } catch (const AssemblerError&) {

@@ -11,6 +11,7 @@
 #include "schedule/choose.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/processor.hpp"
 
 namespace ein::host {
@@ -56,6 +57,7 @@ class RowCode {
  private:
   RowCode() = default;
   std::shared_ptr<const void> code_;  // a function of a Call
+  KeptBytes kept_;  // of the code
 };
 
 }  // namespace ein::host

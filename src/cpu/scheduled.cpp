@@ -13,6 +13,7 @@
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/combine.hpp"
+#include "schedule/heap_bytes.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {
@@ -117,6 +118,7 @@ struct RowNumbers {
     for (const Size size : RowCode::sizes_of(part))
       sizes.push_back(static_cast<double>(sizes_at(size)));
   }
+  std::size_t heap_bytes() const { return heap_bytes_of_all(row_steps, sizes); }
 };
 
 /// The code of a part's rows, for all lengths.
@@ -145,7 +147,16 @@ class RowsCode {
     RowNumbers of_rows, of_streaming;
     std::optional<RowNumbers> of_several;
     std::size_t length;  // of a row
+
+    std::size_t heap_bytes() const {
+      return of_rows.heap_bytes() + of_streaming.heap_bytes() +
+             (of_several ? of_several->heap_bytes() : 0);
+    }
   };
+  /// Without the code, which counts its own.
+  std::size_t own_bytes() const {
+    return sizeof *this + heap_bytes_of_all(part_, streaming_, several_part_, combines_);
+  }
   Numbers at(SizesAt& sizes) const {
     Numbers numbers{{part_, sizes},
                     {streaming_, sizes},
@@ -295,6 +306,9 @@ class RowsCode {
   std::shared_ptr<const RowCode> several_, add_;  // add_: a run to the result so far
 };
 
+/// About what StripRows keep of a part: its nest, and constants and slots of its steps.
+std::size_t bytes_in_strips(const Part& part) { return sizeof(Part) + 2 * heap_bytes(part); }
+
 /// A schedule, and what of its parts suits all lengths.
 struct Planned {
   struct Rows {
@@ -303,6 +317,7 @@ struct Planned {
   };
   Schedule schedule;
   std::vector<std::vector<Rows>> rows;  // of each part of each step
+  KeptBytes kept{};
 };
 
 class ScheduledKernel final : public Kernel {
@@ -317,6 +332,7 @@ class ScheduledKernel final : public Kernel {
     }
     for (std::size_t s = 0; s < planned_->schedule.steps.size(); ++s)
       steps_.push_back(step_of(planned_->schedule.steps[s], planned_->rows[s], sizes));
+    kept.add(own_bytes());
   }
 
   std::size_t workspace_bytes(int threads) const override {
@@ -489,6 +505,22 @@ class ScheduledKernel final : public Kernel {
     of.rest = host::make_kernel(rest);
   }
 
+  /// Without engines, which count their own.
+  std::size_t own_bytes() const {
+    std::size_t bytes =
+        sizeof *this + heap_bytes(scratch_) + block_bytes(steps_.capacity() * sizeof(Step));
+    for (const Step& step : steps_) {
+      bytes += heap_bytes(step.loops) + block_bytes(step.parts.capacity() * sizeof(PartOf));
+      for (const PartOf& part : step.parts) {
+        bytes += block_bytes(part.places.capacity() * sizeof(PlaceOf));
+        for (const PlaceOf& place : part.places) bytes += heap_bytes(place.strides);
+        if (part.own_strips) bytes += bytes_in_strips(*part.part);
+        if (part.numbers) bytes += part.numbers->heap_bytes();
+      }
+    }
+    return bytes;
+  }
+
   static std::int64_t parts(const Step& step, int threads) {
     return std::min<std::int64_t>(step.units, threads);
   }
@@ -644,12 +676,15 @@ std::unique_ptr<const KernelPlan> plan_kernel(Schedule schedule) {
       if (part.whole || part.product) continue;
       if (part.rows.in_strips) {
         if (RowCode::sizes_of(part).empty()) of_part.strips = StripRows::make(part);
+        if (of_part.strips) planned->kept.add(bytes_in_strips(part));
         continue;
       }
       of_part.code = std::make_unique<const RowsCode>(step, part);
       if (!of_part.code->is_ready()) return nullptr;
+      planned->kept.add(of_part.code->own_bytes());
     }
   }
+  planned->kept.add(sizeof(Planned) + heap_bytes(planned->schedule));
   return std::make_unique<SchedulePlan>(planned);
 }
 

@@ -348,6 +348,7 @@ PinnedMemory::~PinnedMemory() { release(&DriverFunctions::free_pinned, data_); }
 Module::Module(Driver& driver, int device, const Cubin& cubin) : OfDevice(driver, device) {
   kernels_of(cubin);  // throws unless the image is whole: the driver is not told its length
   call("cuModuleLoadData", &DriverFunctions::load_module, &module_, cubin.image.data());
+  kept_.add(cubin.image.size());
 }
 Module::~Module() { release(&DriverFunctions::unload_module, module_); }
 

@@ -15,6 +15,7 @@
 #include "codegen/emit.hpp"
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/owning_process.hpp"
 
 namespace ein::gpu {
@@ -170,8 +171,11 @@ class Module : OfDevice {
     return gpu::launch_of(kernel(source.name, source.shared_bytes), source);
   }
 
+  LastUse last_use;
+
  private:
   void* module_ = nullptr;
+  KeptBytes kept_;  // of the cubin
 };
 
 /// A point in the work of a stream.

@@ -14,7 +14,6 @@ namespace ein::gpu {
 namespace {
 
 constexpr std::size_t stage_bytes = std::size_t{4} << 20;
-constexpr std::size_t most_modules = 4096;
 
 /// Instructions of one architecture alone exist from Hopper on.
 GpuTarget target_of(int device, const DeviceInfo& info) {
@@ -122,7 +121,6 @@ void Gpu::report_fault() {
 
 std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> units) {
   const NoForkLock lock(modules_mutex_);
-  if (modules_.size() >= most_modules) modules_.clear();
   std::vector<Source> sources;
   for (const std::string& text : units) {
     if (!modules_.contains(text))
@@ -143,12 +141,27 @@ std::vector<std::shared_ptr<Module>> Gpu::load(std::span<const std::string> unit
     };
     for (std::size_t i = 0; i < sources.size(); ++i) {
       std::shared_ptr<Module> module(new Module(driver_, index_, compiled[i].cubin), unload);
-      modules_.emplace(sources[i].text, std::move(module));
+      modules_.emplace(sources[i].text,
+                       Loaded{std::move(module), KeptBytes(sources[i].text.size())});
     }
+    LastUse::next();
   }
   std::vector<std::shared_ptr<Module>> modules;
-  for (const std::string& text : units) modules.push_back(modules_.at(text));
+  for (const std::string& text : units) {
+    modules.push_back(modules_.at(text).module);
+    modules.back()->last_use.note();
+  }
   return modules;
+}
+
+// A module that is being compiled is waited for by nobody.
+std::uint64_t Gpu::oldest_use() {
+  const std::unique_lock lock(modules_mutex_, std::try_to_lock);
+  return lock ? oldest_use_of(modules_, module_of) : LastUse::never;
+}
+void Gpu::drop(std::uint64_t until, Dropped& dropped) {
+  const std::unique_lock lock(modules_mutex_, std::try_to_lock);
+  if (lock) drop_from(modules_, until, dropped, module_of);
 }
 
 }  // namespace ein::gpu

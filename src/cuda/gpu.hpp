@@ -12,6 +12,7 @@
 #include "codegen/emit.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/memory_pool.hpp"
+#include "tensor/kept.hpp"
 
 namespace ein::gpu {
 
@@ -19,9 +20,10 @@ namespace ein::gpu {
 std::string to_string(const codegen::KernelSource::Fault& fault);
 
 /// Everything that ein does on a GPU is work of one stream. Thread-safe.
-class Gpu {
+class Gpu final : Releasable {
  public:
   Gpu(Driver& driver, int index);
+  ~Gpu() override { unregister(); }
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
@@ -61,6 +63,9 @@ class Gpu {
   };
   Stage& stage(std::size_t number);
   void report_fault();
+  // Of modules that no plan uses.
+  std::uint64_t oldest_use() override;
+  void drop(std::uint64_t until, Dropped& dropped) override;
 
   Driver& driver_;
   int index_;
@@ -73,7 +78,12 @@ class Gpu {
   std::mutex fault_mutex_;
   std::unique_ptr<DeviceMemory> fault_;
   std::mutex modules_mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Module>> modules_;  // by text
+  struct Loaded {
+    std::shared_ptr<Module> module;
+    KeptBytes kept;  // of the text
+  };
+  static constexpr auto module_of = [](auto& entry) -> auto& { return entry.second.module; };
+  std::unordered_map<std::string, Loaded> modules_;  // by text
 };
 
 }  // namespace ein::gpu

@@ -52,6 +52,7 @@ class Launches final : public engine::Kernels {
   /// Each before a kernel of this number.
   std::vector<std::pair<std::size_t, codegen::CollectiveSource>> collectives_;
   std::size_t workspace_bytes_ = 0;
+  KeptBytes kept_;
 };
 
 }  // namespace ein::gpu

@@ -12,12 +12,13 @@
 #include "runtime/program_plan.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/kept.hpp"
 
 namespace ein {
 
 namespace detail {
 
-struct CompiledFunction::State final : engine::Releasable {
+struct CompiledFunction::State final : Releasable {
   /// What a call is for: a signature, and lengths that it leaves open.
   struct Call {
     std::span<const std::int64_t> signature;
@@ -51,6 +52,18 @@ struct CompiledFunction::State final : engine::Releasable {
     for (const Entry& entry : entries) entry.program->forget_results();
   }
 
+  std::uint64_t oldest_use() override {
+    const NoForkLock lock(mutex);
+    return std::min(oldest_use_of(entries, program_of), oldest_use_of(plans, plan_of));
+  }
+  void drop(std::uint64_t until, Dropped& dropped) override {
+    const NoForkLock lock(mutex);
+    drop_from(entries, until, dropped, program_of);
+    drop_from(plans, until, dropped, plan_of);
+  }
+  static constexpr auto program_of = [](auto& entry) -> auto& { return entry.program; };
+  static constexpr auto plan_of = [](auto& planned) -> auto& { return planned.plan; };
+
   /// The program for that call, which becomes the latest; null if there is none.
   std::shared_ptr<Program> find(const Call& call) {
     const NoForkLock lock(mutex);
@@ -63,6 +76,7 @@ struct CompiledFunction::State final : engine::Releasable {
 
   std::shared_ptr<Program> keep(Entry entry) {
     const NoForkLock lock(mutex);
+    LastUse::next();
     while (entries.size() >= most_kept) entries.pop_back();
     entries.insert(entries.begin(), std::move(entry));
     return make_latest();
@@ -76,6 +90,7 @@ struct CompiledFunction::State final : engine::Releasable {
     });
     if (found == plans.end()) return nullptr;
     std::rotate(plans.begin(), found, found + 1);
+    plans.front().plan->last_use.note();
     return plans.front().plan;
   }
   /// The recording that holds for that call; null if there is none.
@@ -124,6 +139,7 @@ struct CompiledFunction::State final : engine::Releasable {
   /// Only the latest program keeps the memory of its results.
   std::shared_ptr<Program> make_latest() {
     const std::shared_ptr<Program>& first = entries.front().program;
+    first->last_use.note();
     if (latest && latest != first) latest->forget_results();
     return latest = first;
   }
@@ -195,7 +211,9 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
   }
   auto made = std::make_shared<Program>(plan, arguments, call.lengths);
   made->load();
-  return state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
+  auto program = state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
+  bound_plans();
+  return program;
 }
 
 std::shared_ptr<const CompiledFunction::Program> CompiledFunction::latest() const {

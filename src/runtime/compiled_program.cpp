@@ -10,6 +10,7 @@
 #include "graph/verified.hpp"
 #include "io/xxh64.hpp"
 #include "nest/at_sizes.hpp"
+#include "nest/heap_bytes.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
@@ -86,6 +87,7 @@ const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts()
      : role == InputRole::optimizer_state ? made.bill.optimizer_state
                                           : made.bill.constants) += engine::local_bytes(state()[i]);
   }
+  kept_.add(heap_bytes(made.graph));
   return accounts_.emplace(std::move(made));
 }
 

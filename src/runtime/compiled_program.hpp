@@ -15,6 +15,7 @@
 #include "graph/svg.hpp"
 #include "runtime/program_plan.hpp"
 #include "runtime/scratch.hpp"
+#include "tensor/kept.hpp"
 
 namespace ein::detail {
 
@@ -43,6 +44,8 @@ class CompiledFunction::Program {
   const std::vector<Exchange>& exchanges() const { return accounts().exchanges; }
   std::string svg() const { return to_svg(graph(), roles_); }
   std::string print() const { return plan_->print(); }
+
+  LastUse last_use;
 
  private:
   /// What is counted of the program, in numbers.
@@ -90,6 +93,7 @@ class CompiledFunction::Program {
   std::mutex mutex_;
   mutable std::mutex accounts_mutex_;
   mutable std::optional<const Accounts> accounts_;  // made when they are first wanted
+  KeptBytes kept_{sizeof *this};
 };
 
 }  // namespace ein::detail

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/scratch.hpp"
+#include "tensor/kept.hpp"
 
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
@@ -65,7 +65,7 @@ void reset_max_memory_allocated(Device device) {
 }
 std::size_t memory_reserved(Device device) { return engine::backend_of(device).memory_reserved(); }
 void release_memory(Device device) {
-  engine::Releasable::release_all();
+  Releasable::release_all();
   engine::backend_of(device).release_memory();
 }
 

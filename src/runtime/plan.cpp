@@ -1,11 +1,8 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstring>
 #include <mutex>
-#include <unordered_map>
 
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
@@ -13,6 +10,7 @@
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
+#include "nest/heap_bytes.hpp"
 #include "passes/complex.hpp"
 #include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
@@ -20,13 +18,11 @@
 #include "runtime/custom.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
-#include "runtime/range_plan.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
-#include "tensor/float_mode.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/small_array.hpp"
-#include "tensor/thread_end.hpp"
 
 namespace ein::engine {
 
@@ -64,13 +60,15 @@ Executable::Executable(Program grouped, std::unique_ptr<const Kernels> made)
   for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (!program.buffers[b].is_local) buffer_bytes += program.buffers[b].bytes();
   }
+  kept.add(sizeof *this + heap_bytes(program));
 }
 
 Plan::Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options)
     : call_(std::move(call)),
       graph_(without_complex(graph, call_, options)),
       device_(device),
-      options_(options) {
+      options_(options),
+      kept_(sizeof *this + heap_bytes_of_all(call_, graph_)) {
   if (!has_complex(graph)) return;
   for (const ValueId output : graph.outputs)
     complex_results_.push_back(ein::is_complex(graph.op(output).dtype));
@@ -97,7 +95,8 @@ Plan::Plan(std::string call, Program program, Device device)
     : call_(std::move(call)),
       device_(device),
       executable_(std::make_unique<Executable>(std::move(program), device)),
-      made_(executable_.get()) {}
+      made_(executable_.get()),
+      kept_(sizeof *this + heap_bytes(call_)) {}
 
 Plan::Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
            std::unique_ptr<const Executable> executable)
@@ -107,7 +106,8 @@ Plan::Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
       complex_results_(of_formulas_->complex_results_),
       device_(of_formulas_->device_),
       executable_(std::move(executable)),
-      made_(executable_.get()) {}
+      made_(executable_.get()),
+      kept_(sizeof *this + heap_bytes_of_all(call_, values_)) {}
 
 const Graph& Plan::graph() const {
   if (!of_formulas_) return graph_;
@@ -119,6 +119,7 @@ const Graph& Plan::known_graph() const {
   if (of_formulas_ && graph_.ops.empty()) {
     SizesAt sizes(values_);
     graph_ = at_sizes(of_formulas_->graph_, sizes);
+    kept_.add(heap_bytes(graph_));
   }
   return graph_;
 }
@@ -138,6 +139,12 @@ Program Plan::lowered() const {
 
 const Executable& Plan::executable() const {
   if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
+  const Executable& made = make_executable();
+  bound_plans();
+  return made;
+}
+
+const Executable& Plan::make_executable() const {
   const NoForkLock lock(mutex_);
   if (!executable_) {
     executable_ = std::make_unique<Executable>(lowered(), device_);
@@ -163,6 +170,7 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   const std::vector<bool> given(graph.outputs.size(), true);
   autograd::Vjp vjp = autograd::vjp(graph, wanted, given);
   vjp.graph = verified(simplify(vjp.graph, true));
+  kept_.add(sizeof(Backward) + heap_bytes(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
 }
@@ -250,174 +258,6 @@ std::vector<Tensor> run(const Plan& plan, Operands given) {
     }
   }
   return results;
-}
-
-// --- keys ---
-
-namespace {
-std::vector<std::int64_t>& thread_words() {
-  return made_once_by_thread([] { return std::vector<std::int64_t>(); });
-}
-}  // namespace
-
-PlanKey::PlanKey() : words_(thread_words()) {
-  words_.clear();
-  add(FloatMode::of_this_thread().word());
-}
-PlanKey::PlanKey(std::span<const std::int64_t> words) : words_(thread_words()) {
-  words_.assign(words.begin(), words.end());
-}
-
-void PlanKey::add(std::string_view text) {
-  add(static_cast<std::int64_t>(text.size()));
-  const std::size_t at = words_.size();
-  words_.resize(at + (text.size() + 7) / 8, 0);
-  std::memcpy(words_.data() + at, text.data(), text.size());
-}
-
-void PlanKey::add_kind(const Tensor& operand) {
-  const Backend& backend = backend_of(operand.device());
-  add(reinterpret_cast<std::intptr_t>(&backend));
-  if (const auto& placed = operand.impl().placed) {
-    add(-static_cast<std::int64_t>(operand.rank()) - 1);
-    add(reinterpret_cast<std::intptr_t>(placed->mesh.get()));
-    for (std::size_t d = 0; d < operand.rank(); ++d) {
-      add(static_cast<std::int64_t>(placed->placement.split(d).size()));
-      for (const int m : placed->placement.split(d)) add(m);
-    }
-    return add(placed->parts.front());
-  }
-  add(static_cast<std::int64_t>(operand.dtype()) << 32 |
-      static_cast<std::int64_t>(backend.settings()) << 24 | elements_unaligned(operand) << 16 |
-      static_cast<std::int64_t>(operand.rank() & 0xFFFF));
-}
-
-void PlanKey::add(const Tensor& operand) {
-  add_kind(operand);
-  for (Size size : operand.shape()) add(size.word());
-  for (Size stride : operand.strides()) add(stride.word());
-}
-
-void PlanKey::add(const Shape& shape) {
-  add(static_cast<std::int64_t>(shape.rank()));
-  for (Size size : shape) add(size.word());
-}
-
-void PlanKey::add(const detail::PatternArgument& pattern, std::span<const AxisSize> sizes) {
-  add(pattern.text());
-  add(static_cast<std::int64_t>(sizes.size()));
-  for (const AxisSize& size : sizes) {
-    add(size.name);
-    add(size.size.word());
-  }
-}
-
-// --- cache ---
-
-namespace {
-
-std::uint64_t hash_of(std::span<const std::int64_t> words) {
-  // Two at a time: the multiplications of the one do not wait for those of the other.
-  const auto mixed = [](std::uint64_t hash, std::int64_t word) {
-    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0xFF51AFD7ED558CCDu;
-    return hash ^ hash >> 32;
-  };
-  std::uint64_t even = 0x9E3779B97F4A7C15u, odd = 0xC2B2AE3D27D4EB4Fu;
-  std::size_t i = 0;
-  for (; i + 2 <= words.size(); i += 2) {
-    even = mixed(even, words[i]);
-    odd = mixed(odd, words[i + 1]);
-  }
-  if (i < words.size()) even = mixed(even, words[i]);
-  return even ^ (odd << 1 | odd >> 63);
-}
-
-template <class T>
-struct Entry {
-  std::vector<std::int64_t> words;
-  std::shared_ptr<T> value;
-  bool holds(std::span<const std::int64_t> key) const {
-    return std::equal(words.begin(), words.end(), key.begin(), key.end());
-  }
-};
-
-/// At most so many values, by hash.
-template <class T, std::size_t most>
-class Entries {
- public:
-  std::shared_ptr<T> find(std::uint64_t hash, std::span<const std::int64_t> words) const {
-    const auto [begin, end] = entries_.equal_range(hash);
-    for (auto it = begin; it != end; ++it) {
-      if (it->second.holds(words)) return it->second.value;
-    }
-    return nullptr;
-  }
-  /// What had to go, to be let go of without the lock.
-  [[nodiscard]] Entries keep(std::uint64_t hash, Entry<T> entry) {
-    Entries old;
-    if (entries_.size() >= most) std::swap(old, *this);
-    entries_.emplace(hash, std::move(entry));
-    return old;
-  }
-
- private:
-  std::unordered_multimap<std::uint64_t, Entry<T>> entries_;
-};
-
-/// All plans of the process.
-struct PlanCache {
-  std::mutex mutex;  // no shared_mutex: its owner's thread has another number in a child of fork()
-  Entries<const Plan, 4096> plans;
-  Entries<RangePlans, 256> ranges;
-};
-
-PlanCache& plan_cache() { return made_once_with_lock<PlanCache, StaticLock::plan_cache>(); }
-
-/// The plans that this thread used last, found without a lock.
-Entry<const Plan>& recent_entry(std::uint64_t hash) {
-  using Recent = std::array<Entry<const Plan>, 64>;
-  Recent& recent = made_once_by_thread([] { return Recent(); });
-  return recent[hash % recent.size()];
-}
-
-template <class T>
-Entry<T> entry_of(const PlanKey& key, std::shared_ptr<T> value) {
-  return {{key.words().begin(), key.words().end()}, std::move(value)};
-}
-
-}  // namespace
-
-std::shared_ptr<const Plan> find_plan(const PlanKey& key) {
-  const std::uint64_t hash = hash_of(key.words());
-  Entry<const Plan>& recent = recent_entry(hash);
-  if (recent.value && recent.holds(key.words())) return recent.value;
-  PlanCache& cache = plan_cache();
-  std::unique_lock lock(cache.mutex);
-  auto plan = cache.plans.find(hash, key.words());
-  lock.unlock();
-  if (plan) recent = entry_of(key, plan);
-  return plan;
-}
-
-void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan) {
-  const std::uint64_t hash = hash_of(key.words());
-  auto entry = entry_of(key, std::move(plan));
-  PlanCache& cache = plan_cache();
-  std::unique_lock lock(cache.mutex);
-  const auto old = cache.plans.keep(hash, std::move(entry));
-  lock.unlock();
-}
-
-std::shared_ptr<RangePlans> range_plans(const PlanKey& kind) {
-  const std::uint64_t hash = hash_of(kind.words());
-  PlanCache& cache = plan_cache();
-  std::unique_lock lock(cache.mutex);
-  auto plans = cache.ranges.find(hash, kind.words());
-  if (plans) return plans;
-  plans = std::make_shared<RangePlans>();
-  const auto old = cache.ranges.keep(hash, entry_of(kind, plans));
-  lock.unlock();
-  return plans;
 }
 
 }  // namespace ein::engine

@@ -22,6 +22,7 @@
 #include "passes/contraction_order.hpp"
 #include "passes/distribute.hpp"
 #include "passes/lower.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein::detail {
@@ -51,6 +52,7 @@ struct Executable {
   std::unique_ptr<const Kernels> kernels;
   /// Bytes of the buffers that a run allocates; its workspace comes on top.
   std::size_t buffer_bytes = 0;
+  KeptBytes kept{};  // of the program
 };
 
 /// Where the operands of a call lie: an Error of kind `device` that names them when that is not one
@@ -100,8 +102,11 @@ class Plan : public std::enable_shared_from_this<Plan> {
   const Cost& cost() const;
   const Backward& backward(const std::vector<bool>& wanted) const;
 
+  LastUse last_use;
+
  private:
   Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options);
+  const Executable& make_executable() const;
   /// With the lock.
   const Graph& known_graph() const;
   /// What each process computes, when that is first wanted.
@@ -125,6 +130,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   mutable std::atomic<const Executable*> made_{nullptr};  // the same, found without the lock
   mutable std::optional<Cost> cost_;
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
+  KeptBytes kept_;
 };
 
 /// The results of a call: computed; or, while a function is traced, values of its graph. Remembered
@@ -177,7 +183,7 @@ std::shared_ptr<RangePlans> range_plans(const PlanKey& kind);
 
 /// The plan kept under a key, or null. Thread-safe.
 std::shared_ptr<const Plan> find_plan(const PlanKey& key);
-/// Keeps a plan under a key. The number of plans is bounded; old ones are dropped.
+/// Keeps a plan under a key, within the limit of all plans (ein/memory.hpp).
 void keep_plan(const PlanKey& key, std::shared_ptr<const Plan> plan);
 
 /// Makes a call's plan, for operands like these.

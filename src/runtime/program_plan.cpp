@@ -5,6 +5,7 @@
 
 #include "cost/scope.hpp"
 #include "graph/verified.hpp"
+#include "nest/heap_bytes.hpp"
 #include "passes/gather_again.hpp"
 #include "passes/join_collectives.hpp"
 #include "passes/simplify.hpp"
@@ -64,6 +65,7 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
   backend_of(target.value_or(recording_->device)).group(program_, shared);
   memory_ = plan_memory(program_);
   guards_ = scope.guards();
+  kept_.add(sizeof *this + heap_bytes_of_all(graph_, program_, result_shapes_));
 }
 
 void ProgramPlan::load() {

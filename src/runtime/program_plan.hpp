@@ -12,6 +12,7 @@
 #include "passes/memory_plan.hpp"
 #include "passes/place_results.hpp"
 #include "runtime/recording.hpp"
+#include "tensor/kept.hpp"
 
 namespace ein::engine {
 
@@ -46,6 +47,8 @@ class ProgramPlan {
   /// The workspace follows the arena in one block, aligned as a GPU's allocator does.
   static constexpr std::int64_t arena_alignment = 256;
 
+  LastUse last_use;
+
  private:
   /// For each input the first that shares its memory, among tensors from outside.
   std::vector<int> shared_memory() const;
@@ -60,6 +63,7 @@ class ProgramPlan {
   std::vector<AssignedInput> assigned_;
   SizeGuards guards_;
   std::unique_ptr<const KernelsPlan> kernels_;
+  KeptBytes kept_;
 };
 
 }  // namespace ein::engine

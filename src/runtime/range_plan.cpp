@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include "graph/verified.hpp"
 #include "nest/at_sizes.hpp"
+#include "nest/heap_bytes.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 
@@ -116,6 +117,7 @@ RangePlan::RangePlan(const OpenSizes& open, Operands like, const MakePlan& make)
   backend.group(program_);
   kernels_ = backend.plan(program_);
   guards_ = scope.guards();
+  kept_.add(sizeof *this + heap_bytes(program_));
 }
 
 std::shared_ptr<const Plan> RangePlan::at(const SizeValues& values) const {

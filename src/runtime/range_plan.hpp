@@ -46,6 +46,7 @@ class RangePlan {
   Program program_;
   SizeGuards guards_;
   std::unique_ptr<const KernelsPlan> kernels_;
+  KeptBytes kept_;
 };
 
 /// Those of one kind of call. Thread-safe.
@@ -54,6 +55,8 @@ class RangePlans {
   /// The plan of these sizes: of a range that there is, or of one that is made, which begins with
   /// the second shape of the kind. Null where the shape has its own.
   std::shared_ptr<const Plan> plan(const OpenSizes& open, Operands operands, const MakePlan& make);
+
+  LastUse last_use;
 
  private:
   std::shared_ptr<const RangePlan> find(const SizeValues& values);
@@ -67,6 +70,7 @@ class RangePlans {
   bool is_first_ = true;
   int attempts_ = 0;
   std::vector<std::shared_ptr<const RangePlan>> plans_;
+  KeptBytes kept_{sizeof *this};
 };
 
 }  // namespace ein::engine

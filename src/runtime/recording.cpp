@@ -1,5 +1,6 @@
 #include "runtime/recording.hpp"
 
+#include "nest/heap_bytes.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
@@ -49,6 +50,7 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
   device = !inputs.empty()   ? common_device("compile", inputs)
            : results.empty() ? cpu
                              : results.front().device();
+  kept.add(sizeof *this + heap_bytes(graph));
 }
 
 }  // namespace ein::engine

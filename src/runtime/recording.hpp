@@ -6,6 +6,7 @@
 #include "runtime/argument_types.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein::engine {
@@ -29,6 +30,7 @@ struct Recording {
   Device device = cpu;
   SizeGuards guards;
   TraceReads reads;
+  KeptBytes kept;
 };
 
 }  // namespace ein::engine

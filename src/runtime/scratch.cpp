@@ -1,8 +1,6 @@
 #include "runtime/scratch.hpp"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "backend/backend.hpp"
 #include "tensor/fork.hpp"
@@ -27,34 +25,6 @@ void Scratch::give_back(std::shared_ptr<Storage> block) {
 void Scratch::release() {
   const NoForkLock lock(mutex_);
   kept_.reset();
-}
-
-namespace {
-
-struct Registry {
-  std::mutex mutex;
-  std::vector<Releasable*> all;
-};
-Registry& registry() {
-  return made_once([] { return Registry(); });
-}
-
-}  // namespace
-
-Releasable::Releasable() {
-  const NoForkLock lock(registry().mutex);
-  registry().all.push_back(this);
-}
-Releasable::~Releasable() { unregister(); }
-
-void Releasable::unregister() {
-  const NoForkLock lock(registry().mutex);
-  std::erase(registry().all, this);
-}
-
-void Releasable::release_all() {
-  const NoForkLock lock(registry().mutex);
-  for (Releasable* one : registry().all) one->release();
 }
 
 }  // namespace ein::engine

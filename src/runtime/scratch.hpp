@@ -23,23 +23,4 @@ class Scratch {
   std::shared_ptr<Storage> kept_;
 };
 
-/// Calls `release` of everything that registered itself, for ein::release_memory(). What registers
-/// must remove itself before it dies.
-class Releasable {
- public:
-  Releasable();
-  virtual ~Releasable();
-  Releasable(const Releasable&) = delete;
-  Releasable& operator=(const Releasable&) = delete;
-  /// Frees what can be had again.
-  virtual void release() = 0;
-
-  static void release_all();
-
- protected:
-  /// To be called by destructors of derived classes first: after it, release() is not called any
-  /// more.
-  void unregister();
-};
-
 }  // namespace ein::engine

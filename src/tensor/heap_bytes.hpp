@@ -1,0 +1,79 @@
+// Bytes that a value has on the heap, for the account of what is kept.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ein {
+
+/// Bytes that an allocator takes for a block of so many: 8 beside them, in steps of 16.
+constexpr std::size_t block_bytes(std::size_t bytes) {
+  return bytes == 0 ? 0 : (bytes + 8 + 15) / 16 * 16;
+}
+
+/// Whether memory is a part of an object itself.
+template <class T>
+bool is_inside(const void* memory, const T& object) {
+  const auto* const begin = reinterpret_cast<const char*>(&object);
+  const auto* const at = static_cast<const char*>(memory);
+  return at >= begin && at < begin + sizeof object;
+}
+
+namespace detail {
+template <class T>
+inline constexpr bool is_pointer_like = false;
+template <class T>
+inline constexpr bool is_pointer_like<std::unique_ptr<T>> = true;
+template <class T>
+inline constexpr bool is_pointer_like<std::shared_ptr<T>> = true;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool is_pair = false;
+template <class A, class B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
+}  // namespace detail
+
+/// What it has outside of itself, and what that has. A struct has `heap_bytes_of(const T&)` beside
+/// it, where all fields are named. What is shared counts as its own.
+template <class T>
+std::size_t heap_bytes(const T& x) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    return 0;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return is_inside(x.data(), x) ? 0 : block_bytes(x.capacity() + 1);
+  } else if constexpr (std::is_same_v<T, std::vector<bool>>) {
+    return block_bytes(x.capacity() / 8);
+  } else if constexpr (detail::is_vector<T>) {
+    std::size_t bytes = block_bytes(x.capacity() * sizeof x[0]);
+    for (const auto& element : x) bytes += heap_bytes(element);
+    return bytes;
+  } else if constexpr (detail::is_pointer_like<T>) {
+    return x ? block_bytes(sizeof *x) + heap_bytes(*x) : 0;
+  } else if constexpr (detail::is_optional<T>) {
+    return x ? heap_bytes(*x) : 0;
+  } else if constexpr (detail::is_pair<T>) {
+    return heap_bytes(x.first) + heap_bytes(x.second);
+  } else {
+    return heap_bytes_of(x);
+  }
+}
+
+/// Of several values.
+template <class... T>
+std::size_t heap_bytes_of_all(const T&... x) {
+  return (heap_bytes(x) + ... + std::size_t{0});
+}
+
+}  // namespace ein
