@@ -10,6 +10,7 @@
 #include "graph/diagnostic.hpp"
 #include "io/number.hpp"
 #include "program.hpp"
+#include "tensor/rank.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -117,9 +118,11 @@ Shape shape_of(const std::string& option, const std::string& word, std::int64_t 
   Shape shape;
   std::string_view rest = word;
   if (without_blanks(rest).empty()) return shape;
+  require_possible_rank(1 + static_cast<std::size_t>(std::count(word.begin(), word.end(), ',')));
+  const std::string where = option + " " + ein::quoted(word);
   for (;;) {
     const std::size_t comma = rest.find(',');
-    shape.push_back(size_of_text(rest.substr(0, comma), lowest, option + " " + ein::quoted(word)));
+    shape.push_back(size_of_text(rest.substr(0, comma), lowest, where));
     if (comma == rest.npos) return shape;
     rest.remove_prefix(comma + 1);
   }

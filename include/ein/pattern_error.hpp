@@ -15,7 +15,7 @@ namespace pattern_error {
 using Place = std::string_view;  // the words at fault
 
 // The text
-void pattern_is_too_long(Place);   // 262144 bytes at most
+void pattern_is_too_long(Place);   // 131072 bytes at most
 void unexpected_character(Place);  // there are names, numbers, ... ( ) [ ] @ , ->
 void text_is_not_utf8(Place);
 void axis_name_begins_with_a_digit(Place);

@@ -197,8 +197,9 @@ class CallGraph {
     // Axes that only the result has (numbers in it) repeat what is computed without them.
     std::vector<char> is_new(s.axes.size(), 1);
     for (const Access& read : s.reads) {
-      for (std::size_t a = 0; a < s.axes.size(); ++a) {
-        if (uses(read, static_cast<int>(a))) is_new[a] = 0;
+      for (const DimIndex& dim : read) {
+        for (const DimIndex::Term& term : dim.terms)
+          is_new[static_cast<std::size_t>(term.axis)] = 0;
       }
     }
     const bool repeats = std::find(is_new.begin(), is_new.end(), 1) != is_new.end();

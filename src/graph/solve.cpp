@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 namespace ein {
 namespace {
@@ -78,13 +80,14 @@ class Solver {
 
   /// One axis per distinct name, one per anonymous or unnamed occurrence.
   void name_axes() {
+    std::unordered_map<std::string_view, int> number_of;  // of axes, by name
     for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
       const Term& term = pattern_.terms[i];
       const std::string text(pattern_.name_of(term));
       if (term.kind == TermKind::name) {
-        const auto same = std::find_if(axes_.begin(), axes_.end(),
-                                       [&](const Unknown& a) { return a.name == text; });
-        axis_of_[i] = same != axes_.end() ? static_cast<int>(same - axes_.begin()) : add_axis(text);
+        const auto [same, is_new] = number_of.try_emplace(pattern_.name_of(term));
+        if (is_new) same->second = add_axis(text);
+        axis_of_[i] = same->second;
       } else if (term.kind == TermKind::unnamed ||
                  (term.kind == TermKind::number && term.value > 1)) {
         axis_of_[i] = add_axis(text);

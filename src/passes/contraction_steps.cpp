@@ -267,6 +267,11 @@ class GreedySteps {
   }
 
  private:
+  /// The operands that have an axis, from `begin` on; some of them are gone.
+  struct Holders {
+    std::vector<int> all;
+    std::size_t begin = 0;
+  };
   /// A product of two operands: by how much it grows the data.
   struct Pair {
     double growth;
@@ -335,22 +340,37 @@ class GreedySteps {
     by_size_.emplace(elements_of(axes_of(operand)), operand);
     // Those that share an axis with few others come first.
     std::vector<int> axes = axes_of(operand);
-    const auto holders_of = [&](int a) -> auto& { return holders_[static_cast<std::size_t>(a)]; };
     std::sort(axes.begin(), axes.end(), [&](int a, int b) {
-      return std::pair(holders_of(a).size(), a) < std::pair(holders_of(b).size(), b);
+      return std::pair(network_.at(a).users, a) < std::pair(network_.at(b).users, b);
     });
     std::size_t partners = 0;
     for (int axis : axes) {
-      std::vector<int>& holders = holders_of(axis);
-      std::erase_if(holders, [&](int o) { return !is_there(o); });
-      for (int other : holders) {
-        if (partners == most_partners_) break;
-        if (std::exchange(met_[static_cast<std::size_t>(other)], operand) == operand) continue;
+      Holders& holders = holders_[static_cast<std::size_t>(axis)];
+      visit(holders, [&](int other) {
+        if (partners == most_partners_) return false;
+        if (std::exchange(met_[static_cast<std::size_t>(other)], operand) == operand) return true;
         ++partners;
         if (const auto pair = pair_of(other, operand)) pairs_.push(*pair);
-      }
-      holders.push_back(operand);
+        return true;
+      });
+      holders.all.push_back(operand);
     }
+  }
+
+  /// Calls f for the holders that are there, the first to come first, until it returns false.
+  /// Those that are gone are met once: the others move behind them.
+  template <class F>
+  void visit(Holders& holders, const F& f) const {
+    std::vector<int>& all = holders.all;
+    std::size_t end = holders.begin;
+    std::vector<int> met;
+    for (; end < all.size(); ++end) {
+      if (!is_there(all[end])) continue;
+      if (!f(all[end])) break;
+      met.push_back(all[end]);
+    }
+    holders.begin = end - met.size();
+    std::copy(met.begin(), met.end(), all.begin() + static_cast<std::ptrdiff_t>(holders.begin));
   }
 
   /// The operands of the next step.
@@ -422,8 +442,8 @@ class GreedySteps {
   Network network_;
   std::size_t most_partners_ = 0;
   std::vector<bool> is_there_;
-  std::vector<int> met_;  // the last operand whose pair with this one was looked at
-  std::vector<std::vector<int>> holders_;     // of each axis: the operands that have it
+  std::vector<int> met_;          // the last operand whose pair with this one was looked at
+  std::vector<Holders> holders_;  // of each axis
   std::set<std::pair<double, int>> by_size_;  // those that are there
   std::priority_queue<Pair, std::vector<Pair>, std::greater<>> pairs_;
   ContractionSteps found_;

@@ -128,7 +128,16 @@ std::vector<int> first_ranks(int count) {
   return ranks;
 }
 
+/// Each knows all others, and in a collective has a thread.
+constexpr int most_in_one_process = 1024;
+
 void stand_for_all(detail::MeshData& data, int processes) {
+  if (processes > most_in_one_process) {
+    throw Error(ErrorKind::value, "Mesh " + to_string(data.axes) +
+                                      ": one process stands for at most " +
+                                      std::to_string(most_in_one_process) + " processes, not " +
+                                      std::to_string(processes));
+  }
   data.loop = std::make_unique<mesh::Loop>(processes);
   for (int rank = 0; rank < processes; ++rank)
     add_process(data, data.loop->end(rank), first_ranks(processes));

@@ -4,6 +4,7 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 #include "tensor/fork.hpp"
+#include "tensor/rank.hpp"
 
 namespace ein {
 namespace {
@@ -13,6 +14,13 @@ namespace {
 constexpr std::size_t max_rank = 1024;
 
 }  // namespace
+
+void require_possible_rank(std::size_t rank) {
+  if (rank > max_rank) {
+    throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) +
+                                     " axes, not " + std::to_string(rank));
+  }
+}
 
 Size checked_numel(const Shape& shape, std::int64_t element_size) {
   std::int64_t bytes = element_size, elements = 1;
@@ -108,10 +116,7 @@ std::shared_ptr<const detail::TensorData> detail::view_of(std::shared_ptr<Storag
                                                           std::int64_t offset) {
   if (!storage)
     throw Error(ErrorKind::value, "a tensor of shape " + shape.to_string() + " has no storage");
-  if (shape.rank() > max_rank) {
-    throw Error(ErrorKind::rank, "a tensor has at most " + std::to_string(max_rank) +
-                                     " axes, not " + std::to_string(shape.rank()));
-  }
+  require_possible_rank(shape.rank());
   const std::size_t alignment = size_of(real_dtype(dtype));
   if (reinterpret_cast<std::uintptr_t>(storage->data()) % alignment != 0) {
     throw Error(ErrorKind::value, "a tensor of " + std::string(name(dtype)) +

@@ -845,7 +845,7 @@ std::vector<Complained> complaint_table() {
   using enum Operation;
   return {
       {pattern_is_too_long, rearrange, std::string(300000, 'a'), 1, {}, ErrorKind::syntax, R"(
-rearrange: the pattern is longer than 262144 bytes)"},
+rearrange: the pattern is longer than 131072 bytes)"},
       {unexpected_character, rearrange, "a : b -> a b", 1, {}, ErrorKind::syntax, R"(
 rearrange: unexpected character ':'
   a : b -> a b

@@ -215,10 +215,14 @@ class Checker {
   static constexpr bool is_anonymous(const Term& term) {
     return term.kind == TermKind::number && term.value > 1;
   }
+  /// Of many names most are as long as each other and differ at the end: a1000, a1001.
+  static constexpr bool are_same(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && a.back() == b.back() && a == b;
+  }
   /// The term of `side` that names the same axis, or null.
   constexpr const Term* find(const Side& side, std::string_view name) const {
     for (const Term& term : terms_of(side)) {
-      if (term.kind == TermKind::name && pattern_.name_of(term) == name) return &term;
+      if (term.kind == TermKind::name && are_same(pattern_.name_of(term), name)) return &term;
     }
     return nullptr;
   }
@@ -386,15 +390,14 @@ class Checker {
     const bool names_may_repeat = op_ == Operation::einsum && !is_output;
     const std::span<const Term> terms = terms_of(side);
     for (std::size_t i = 0; i < terms.size() && !mistake_; ++i) {
+      const bool is_name = terms[i].kind == TermKind::name && !names_may_repeat;
+      // Of numbers and brackets, which may repeat, there may be very many.
+      if (!is_name && terms[i].kind != TermKind::ellipsis) continue;
       for (std::size_t j = 0; j < i; ++j) {
         if (terms[i].kind != terms[j].kind) continue;
-        if (terms[i].kind == TermKind::ellipsis) {
-          complain(Complaint::ellipsis_is_repeated, terms[i].span, terms[j].span);
-        }
-        if (terms[i].kind == TermKind::name && !names_may_repeat &&
-            pattern_.name_of(terms[i]) == pattern_.name_of(terms[j])) {
+        if (!is_name) complain(Complaint::ellipsis_is_repeated, terms[i].span, terms[j].span);
+        if (is_name && are_same(pattern_.name_of(terms[i]), pattern_.name_of(terms[j])))
           complain(Complaint::axis_is_repeated, terms[i].span, terms[j].span);
-        }
       }
     }
   }

@@ -10,7 +10,7 @@ namespace ein::grammar {
 
 /// Longer patterns are refused, which bounds the work that a hostile one can cause: some steps take
 /// the square of the number of words.
-inline constexpr std::size_t max_pattern_bytes = 262144;
+inline constexpr std::size_t max_pattern_bytes = 131072;
 /// Longer literals are read when the call runs, as compilers bound what they compute, and slow.
 inline constexpr std::size_t max_literal_bytes = 16384;
 inline constexpr std::size_t max_group_depth = 32;
