@@ -96,13 +96,16 @@ Tensor log_softmax(const Tensor& x, const detail::NamedPattern1<Operation::log_s
 /// (x - mean) / √(variance + eps) · weight + bias over the axes in brackets (Ba, Kiros, Hinton
 /// 2016; the variance is the population's): `layer_norm(x, weight, bias, "b s [c]")`. weight and
 /// bias have these axes, in the order of the pattern, in any float type that x is computed in.
+/// Of rows of n elements it is right, and so is its gradient, for |x - mean| <= 1.8e19 / √n, in f64
+/// 1.3e154 / √n; beyond, squares overflow, and results may be 0 or NaN.
 /// Errors: kind dtype, shape; value unless eps >= 0.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const detail::NamedPattern1<Operation::layer_norm>& pattern, double eps = 1e-5);
 Tensor layer_norm(const Tensor& x, const detail::NamedPattern1<Operation::layer_norm>& pattern,
                   double eps = 1e-5);
 
-/// x / √(mean of x² + eps) · weight over the axes in brackets (Zhang, Sennrich 2019).
+/// x / √(mean of x² + eps) · weight over the axes in brackets (Zhang, Sennrich 2019). It is right
+/// for |x| <= 1.8e19 / √n, in f64 1.3e154 / √n, as layer_norm is.
 Tensor rms_norm(const Tensor& x, const Tensor& weight,
                 const detail::NamedPattern1<Operation::rms_norm>& pattern, double eps = 1e-6);
 Tensor rms_norm(const Tensor& x, const detail::NamedPattern1<Operation::rms_norm>& pattern,

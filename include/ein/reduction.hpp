@@ -11,12 +11,18 @@ namespace ein {
 
 /// `var` and `std` are those of the population (division by n, as NumPy's default), `sample_var`
 /// and `sample_std` estimates from a sample (division by n - 1; of one element NaN); of complex
-/// numbers they are real: the mean of |x - mean|², and its root. Squares of f32 may overflow there,
-/// not in `norm`, the root of the sum of squares, whose slope at 0 is 0. `any` and `all` ask
-/// whether elements differ from zero and answer 0 or 1 in the input's dtype. The ones that begin
-/// with `nan` skip NaN. Over no elements: sum and norm are 0, prod 1, any 0, all 1, mean, var, std,
-/// sample_var and sample_std NaN, logsumexp -inf; max and min are an error. So are those that skip
-/// NaN where all elements are NaN, but that nanmax and nanmin are NaN.
+/// numbers they are real: the mean of |x - mean|², and its root. `norm` is the root of the sum of
+/// squares, whose slope at 0 is 0. `any` and `all` ask whether elements differ from zero and answer
+/// 0 or 1 in the input's dtype. The ones that begin with `nan` skip NaN. Over no elements: sum and
+/// norm are 0, prod 1, any 0, all 1, mean, var, std, sample_var and sample_std NaN, logsumexp -inf;
+/// max and min are an error. So are those that skip NaN where all elements are NaN, but that nanmax
+/// and nanmin are NaN.
+///
+/// Sums are of f32, or of f64 where x is, and overflow where they exceed its largest number M,
+/// 3.4e38 or 1.8e308. Of n elements `mean` is right for |x| <= M / n; `var`, `std` and the like
+/// also want |x - mean| <= √(M / n): 1.8e19 / √n in f32, 1.3e154 / √n in f64. Beyond, they may be
+/// infinite or NaN. Deviations below 1.1e-19 (f64: 1.5e-154) lose digits, as their squares are
+/// subnormal. `norm` is right wherever it is a number of its dtype.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Reduction : std::uint8_t {
