@@ -228,7 +228,8 @@ Subject limit_subject(const Json& c, const Tensors& inputs, const std::string& w
 Json libraries() {
   Json found = {{"Eigen", std::to_string(EIGEN_WORLD_VERSION) + "." +
                               std::to_string(EIGEN_MAJOR_VERSION) + "." +
-                              std::to_string(EIGEN_MINOR_VERSION)}};
+                              std::to_string(EIGEN_MINOR_VERSION) + " (" +
+                              Eigen::SimdInstructionSetsInUse() + ")"}};
   if (openblas()) {
     found["OpenBLAS"] = openblas_library().path;
     for (const char* name :

@@ -346,11 +346,20 @@ def wanted(case, options):
     return asked and not any(text.lower() in title for text in options.skip)
 
 
+def require_level(eigen, isa):
+    """Eigen alone is held to a level by how its program was compiled; it names the instructions that it uses."""
+    beyond = {"v2": "AVX", "v3": "AVX512"}.get(isa)
+    wanted = {"v2": "SSE4.2", "v3": "AVX"}.get(isa, "")
+    if wanted not in eigen or (beyond and beyond in eigen):
+        sys.exit(f"Eigen uses other instructions than those of {isa}: {eigen}")
+
+
 def describe(runner, options):
     machine = {"system": platform.platform(), "cores": len(os.sched_getaffinity(0)), "limits": {}, "versions": {}}
     for threads in options.threads:
         answer = runner.process("limits", threads).ask({"do": "describe"}, 60)
         machine["versions"] |= answer.pop("libraries")
+        require_level(machine["versions"]["Eigen"], options.isa)
         machine["model"] = answer.pop("model")
         machine["limits"][str(threads)] = answer
     return machine
