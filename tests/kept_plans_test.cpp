@@ -11,9 +11,9 @@
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
-#include <ein/linalg.hpp>
+#include "support/sanitized.hpp"
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__GLIBC__) && !defined(EIN_IS_SANITIZED)
 #include <malloc.h>
 #define EIN_HEAP_CAN_BE_MEASURED 1
 #endif

@@ -13,22 +13,14 @@
 #include <ein/linalg.hpp>
 #include <ein/nn.hpp>
 #include <ein/optim.hpp>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define EIN_HEAP_IS_WATCHED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define EIN_HEAP_IS_WATCHED 1
-#endif
-#endif
+#include "support/sanitized.hpp"
 
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<int> allocations{0};
 }  // namespace
 
-#ifndef EIN_HEAP_IS_WATCHED
+#ifndef EIN_IS_SANITIZED
 // Inlined, GCC takes the halves of a pair for a mismatch.
 #define EIN_NOT_INLINE __attribute__((noinline))
 
@@ -75,7 +67,7 @@ namespace {
 class Allocation : public ::testing::Test {
  protected:
   void SetUp() override {
-#ifdef EIN_HEAP_IS_WATCHED
+#ifdef EIN_IS_SANITIZED
     GTEST_SKIP() << "a sanitizer has the heap";
 #endif
   }
