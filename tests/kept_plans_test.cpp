@@ -225,6 +225,19 @@ TEST(KeptPlans, InUseOutliveTheirRelease) {
   EXPECT_NEAR(total(f(ones({2, 3}))), 2, 1e-5);
 }
 
+TEST(KeptPlans, AreReleasedWhileCompiledFunctionsComeAndGo) {
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) {
+      release_plans();
+      release_memory();
+    }
+  });
+  for (int i = 0; i < 500'000; ++i) compile([](const Tensor& x) { return x + 1.0; });
+  done = true;
+  other.join();
+}
+
 TEST(KeptPlans, OfManyThreadsAreBounded) {
   release_plans();
   const Limit limit(plan_bytes() + mib);

@@ -29,7 +29,9 @@ Gpu::Gpu(Driver& driver, int index)
       target_(target_of(index, driver.info(index))),
       arch_("sm_" + std::to_string(target_.sm) + (target_.accelerated ? "a" : "")),
       stream_(driver, index),
-      memory_(driver, index, stream_) {}
+      memory_(driver, index, stream_) {
+  register_self();
+}
 
 Gpu& Gpu::of_system(int index) {
   static std::mutex mutex;

@@ -44,6 +44,7 @@ struct CompiledFunction::State final : Releasable {
     }
   };
 
+  State() { register_self(); }
   ~State() override { unregister(); }
 
   void release() override {

@@ -139,6 +139,7 @@ class Entries {
 
 /// All plans of the process.
 struct PlanCache final : Releasable {
+  PlanCache() { register_self(); }
   ~PlanCache() override { unregister(); }
   std::uint64_t oldest_use() override {
     const std::lock_guard lock(mutex);

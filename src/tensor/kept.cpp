@@ -54,11 +54,10 @@ void KeptBytes::add(std::size_t bytes) const {
   all_plans.add(bytes);
 }
 
-Releasable::Releasable() {
+void Releasable::register_self() {
   const NoForkLock lock(registry().mutex);
   registry().all.push_back(this);
 }
-Releasable::~Releasable() { unregister(); }
 
 void Releasable::unregister() {
   const NoForkLock lock(registry().mutex);

@@ -46,14 +46,15 @@ class LastUse {
 };
 
 /// Frees what it keeps for ein::release_memory(), and drops plans for ein::release_plans() and
-/// their limit. Destructors of derived classes call unregister() first.
+/// their limit. Constructors of derived classes call register_self() last, destructors unregister()
+/// first: in between other threads may call what is below.
 class Releasable {
  public:
   /// To be destroyed when no lock is held.
   using Dropped = std::vector<std::shared_ptr<const void>>;
 
-  Releasable();
-  virtual ~Releasable();
+  Releasable() = default;
+  virtual ~Releasable() = default;
   Releasable(const Releasable&) = delete;
   Releasable& operator=(const Releasable&) = delete;
   /// Frees memory of tensors that can be had again.
@@ -67,7 +68,7 @@ class Releasable {
   static void release_all();
 
  protected:
-  /// After it, none of the above is called any more.
+  void register_self();
   void unregister();
 };
 
