@@ -1,6 +1,6 @@
 // The errors of functions of complex numbers on this processor, as a table in Markdown; what
-// `make complex-errors` runs. tests/operations/complex_functions_test.cpp asks for the limits by the same
-// means.
+// `make complex-errors` runs. tests/operations/complex_functions_test.cpp asks for the limits by
+// the same means.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -57,7 +57,7 @@ class RowCode {
  private:
   RowCode() = default;
   std::shared_ptr<const void> code_;  // a function of a Call
-  KeptBytes kept_;  // of the code
+  KeptBytes kept_;                    // of the code
 };
 
 }  // namespace ein::host

@@ -56,8 +56,8 @@ WideComplex wide_number(const std::string& real, const std::string& imag) {
   return {std::strtold(real.c_str(), nullptr), std::strtold(imag.c_str(), nullptr)};
 }
 
-// tests/fixtures/complex/make_functions.py has the same functions. What the others are measured by, the
-// C library in long double, is compared, too.
+// tests/fixtures/complex/make_functions.py has the same functions. What the others are measured by,
+// the C library in long double, is compared, too.
 TEST(ComplexFunctions, AsMpmath) {
   std::ifstream file(EIN_TEST_DATA "/complex/functions.tsv");
   std::map<std::string, std::size_t> rows;

@@ -1,5 +1,5 @@
-// Agreement with einops, call by call: tests/fixtures/einops/rows.tsv holds what einops 0.8.2 made of
-// the calls in make.py beside it.
+// Agreement with einops, call by call: tests/fixtures/einops/rows.tsv holds what einops 0.8.2 made
+// of the calls in make.py beside it.
 #include <gtest/gtest.h>
 
 #include <cmath>

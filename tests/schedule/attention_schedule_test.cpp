@@ -11,10 +11,10 @@
 #include <ein/parallel.hpp>
 #include "cpu/kernel.hpp"
 #include "cpu/scheduled.hpp"
+#include "oracle/execute.hpp"
 #include "oracle/interpret.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose.hpp"
-#include "oracle/execute.hpp"
 #include "schedule/group_nests.hpp"
 #include "support/attention_cases.hpp"
 #include "support/attention_step.hpp"

@@ -9,12 +9,12 @@
 #include <optional>
 
 #include "cpu/row_code.hpp"
+#include "oracle/execute.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/memory_plan.hpp"
 #include "passes/pad_rows.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/choose_threads.hpp"
-#include "oracle/execute.hpp"
 #include "schedule/group_nests.hpp"
 #include "schedule/group_rows.hpp"
 #include "support/attention_cases.hpp"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "schedule/choose_threads.hpp"
 #include "oracle/execute.hpp"
+#include "schedule/choose_threads.hpp"
 #include "schedule/group_rows.hpp"
 #include "support/random_nests.hpp"
 #include "support/seeds.hpp"

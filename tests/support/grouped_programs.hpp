@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "passes/find_attention.hpp"
 #include "oracle/execute.hpp"
+#include "passes/find_attention.hpp"
 #include "schedule/group_nests.hpp"
 #include "support/attention_cases.hpp"
 #include "support/random_nests.hpp"
