@@ -397,6 +397,8 @@ TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
       {"JsonTree", "has memory"},
       {"Prefetcher", "has a Worker"},
       {"Loop", "has memory"},
+      {"KeptBytes", "counts its own process's memory"},
+      {"Gpu", "has members that ask the Driver"},
       {"Storage", "gives memory to a pool"},
       {"NoFork", "is of fork() itself"},
       {"SizeScope", "is of this thread"},
