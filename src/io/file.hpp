@@ -90,6 +90,10 @@ class InputFile {
 /// What is done where a directory on the way is missing.
 enum class Missing { fail, make };
 
+/// Whether `user` may follow a link of `link_owner` in a directory of this mode and owner: the rule
+/// of fs.protected_symlinks (may_follow_link in Linux's fs/namei.c).
+bool may_follow(mode_t directory, uid_t directory_owner, uid_t link_owner, uid_t user);
+
 /// The place of a file that is to be written. Symbolic links are followed here, once, by the rule
 /// of Linux's `fs.protected_symlinks`, on every system: one in a directory that everybody may write
 /// to and that is sticky, as /tmp, is followed only if it belongs to this process's user or to the

@@ -29,14 +29,12 @@ int open_on_the_way(int at, const char* name) {
 #endif
 }
 
-/// The rule of fs.protected_symlinks (may_follow_link in Linux's fs/namei.c).
-bool may_follow(const struct stat& directory, const struct stat& link) {
-  constexpr mode_t shared = S_ISVTX | S_IWOTH;
-  return (directory.st_mode & shared) != shared || link.st_uid == ::geteuid() ||
-         link.st_uid == directory.st_uid;
-}
-
 }  // namespace
+
+bool may_follow(mode_t directory, uid_t directory_owner, uid_t link_owner, uid_t user) {
+  constexpr mode_t shared = S_ISVTX | S_IWOTH;
+  return (directory & shared) != shared || link_owner == user || link_owner == directory_owner;
+}
 
 Place::Place(std::string caller, const std::string& path, Missing missing)
     : caller_(std::move(caller)),
@@ -89,7 +87,8 @@ bool Place::follow(const std::string& component, int& links) {
       !S_ISLNK(status.st_mode))
     return false;
   if (++links > most_links) fail("cannot be written: it is a link to a link, too many times");
-  if (::fstat(directory_.get(), &around) != 0 || !may_follow(around, status)) {
+  if (::fstat(directory_.get(), &around) != 0 ||
+      !may_follow(around.st_mode, around.st_uid, status.st_uid, ::geteuid())) {
     fail("cannot be written: \"" + printable_line(component) +
          "\" is another user's link, in a directory where everybody may make one\n"
          "  help: give the path that the link leads to, if it is meant");

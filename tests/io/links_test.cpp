@@ -110,6 +110,18 @@ class LinksTest : public testing::Test {
   test::ScratchDirectory scratch_;
 };
 
+TEST(LinkRule, IsThatOfTheKernel) {
+  constexpr uid_t owner = 1, other = 2, user = 3;
+  for (const mode_t directory : {0755, 0777, 01755, 01777}) {
+    SCOPED_TRACE(directory);
+    EXPECT_TRUE(io::may_follow(directory, owner, user, user));
+    EXPECT_TRUE(io::may_follow(directory, owner, owner, user));
+    EXPECT_EQ(io::may_follow(directory, owner, other, user), directory != 01777);
+    EXPECT_TRUE(io::may_follow(directory, user, user, user));
+    EXPECT_EQ(io::may_follow(directory, user, other, user), directory != 01777);
+  }
+}
+
 TEST_F(LinksTest, OfAnotherUserInASharedDirectoryAreNotFollowed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make links of another user";
   const std::vector<std::string> refusal = {"\"link\" is another user's link, in a directory"};
