@@ -12,6 +12,7 @@
 #include "cuda/nvrtc.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
+#include "tensor/printable.hpp"
 #include "tensor/system.hpp"
 #include "words.hpp"
 
@@ -139,7 +140,7 @@ std::string devices(bool json_is_wanted) {
     json.add("nvrtc.missing", missing);
   }
   if (const auto cache = gpu::CubinCache::of_user(&missing)) {
-    table.add({"kernels", "kept in " + cache->directory()});
+    table.add({"kernels", "kept in " + printable_line(cache->directory())});
     json.add("kernels", cache->directory());
   } else {
     table.add({"kernels", "not kept: " + missing});

@@ -1024,6 +1024,8 @@ struct Runtime {
   std::map<Words, std::weak_ptr<const RowCode>> codes;
   std::size_t alive = 64;  // of `codes`, when that was last counted, or a few
 
+  /// Parent and child would both write code to it.
+  void before_fork() { memory.close(); }
   void forget_dead() {
     std::erase_if(codes, [](const auto& code) { return code.second.expired(); });
     alive = std::max<std::size_t>(64, codes.size());
@@ -1033,19 +1035,7 @@ void or_throw(asmjit::Error error) {
   if (error != asmjit::kErrorOk) throw AssemblerError{error};
 }
 
-/// fork() holds its lock, and leaves no memory that parent and child would both write code to.
-Runtime& runtime() {
-  return made_once([] {
-    hold_in_fork(
-        StaticLock::machine_code,
-        [] {
-          runtime().mutex.lock();
-          runtime().memory.close();
-        },
-        [] { runtime().mutex.unlock(); });
-    return Runtime();
-  });
-}
+Runtime& runtime() { return made_once_with_lock<Runtime, StaticLock::machine_code>(); }
 
 asmjit::Environment environment_of_code() {
   asmjit::Environment environment = asmjit::Environment::host();

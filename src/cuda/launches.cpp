@@ -8,13 +8,13 @@
 
 #include <ein/error.hpp>
 
+#include "codegen/heap_bytes.hpp"
 #include "codegen/units.hpp"
 #include "cuda/collective.hpp"
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
 #include "graph/at_sizes.hpp"
 #include "tensor/fork.hpp"
-#include "tensor/heap_bytes.hpp"
 
 namespace ein::gpu {
 namespace {
@@ -62,13 +62,8 @@ struct LoadedKernels {
     }
     collectives = std::move(units.collectives);
     for (std::size_t i = 0; i <= collectives.size(); ++i) replays.emplace_back();
-    for (const codegen::KernelSource& source : sources) kept.add(bytes_of(source));
-  }
-  static std::size_t bytes_of(const codegen::KernelSource& source) {
-    return sizeof source + block_bytes(source.maps.capacity() * sizeof(codegen::TensorMap)) +
-           heap_bytes_of_all(source.name, source.text, source.buffers, source.offsets,
-                             source.pointers, source.table.numbers, source.streams,
-                             source.constants, source.sizes);
+    for (const codegen::KernelSource& source : sources)
+      kept.add(sizeof source + heap_bytes(source));
   }
 
   Gpu& gpu;
@@ -93,7 +88,7 @@ Launches::Launches(std::shared_ptr<LoadedKernels> kernels, SizesAt& sizes)
   for (std::size_t k = 0; k < loaded_->sources.size(); ++k) {
     codegen::KernelSource source = at_sizes(loaded_->sources[k], sizes);
     workspace_bytes_ = std::max(workspace_bytes_, static_cast<std::size_t>(source.workspace_bytes));
-    kept_.add(LoadedKernels::bytes_of(source) + sizeof(Launch));
+    kept_.add(sizeof source + heap_bytes(source) + sizeof(Launch));
     kernels_.push_back({launch_of(loaded_->functions[k], source), std::move(source)});
   }
   for (const auto& [before, source] : loaded_->collectives)

@@ -21,12 +21,13 @@
 #include "tensor/printable.hpp"
 
 namespace ein::io {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
 namespace {
 
 // The most that Linux moves in one call, less the last page.
 constexpr std::size_t longest_transfer = 0x7ffff000;
-
-std::string reason(int error) { return std::generic_category().message(error); }
 
 /// Flushes it to the disk; false, with errno, when the system reports an error. EBADF: it is open
 /// as a place alone. EINVAL: a file system that does not flush directories on request.

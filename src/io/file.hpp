@@ -16,6 +16,8 @@ namespace ein::io {
 
 /// Throws an Error of kind `file`: "caller: "path" what".
 [[noreturn]] void fail(std::string_view caller, const std::string& path, const std::string& what);
+/// What an errno says.
+std::string reason(int error);
 
 /// The path of `name` in a directory.
 std::string join(const std::string& directory, std::string_view name);

@@ -78,18 +78,17 @@ void LockFile::open(std::string_view caller, const std::string& path) {
                      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (fd_.get() < 0)
     fail(caller, path,
-         "cannot be locked: its " + name_ + " cannot be opened (" +
-             std::generic_category().message(errno) + ")");
+         "cannot be locked: its " + name_ + " cannot be opened (" + reason(errno) + ")");
   struct stat status {
   }, around{};
   if (::fstat(fd_.get(), &status) != 0 || ::fstat(directory, &around) != 0)
-    fail(caller, path, "cannot be examined: " + std::generic_category().message(errno));
+    fail(caller, path, "cannot be examined: " + reason(errno));
   if (!S_ISREG(status.st_mode))
     fail(caller, path, "cannot be locked: its " + name_ + " is not a regular file");
   const mode_t wanted = mode_in(around, status);
   if (status.st_uid == ::geteuid() && (status.st_mode & 07777) != wanted &&
       ::fchmod(fd_.get(), wanted) != 0)
-    fail(caller, path, "cannot be locked: " + std::generic_category().message(errno));
+    fail(caller, path, "cannot be locked: " + reason(errno));
 }
 
 /// By who had the lock before; it is then no longer the directory's.

@@ -18,8 +18,6 @@ namespace {
 
 constexpr int most_links = 40;  // as Linux follows
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 /// A directory on the way, which may be one that can be passed but not read.
 int open_on_the_way(int at, const char* name) {
 #ifdef O_PATH
@@ -55,7 +53,6 @@ Place::Place(std::string caller, const std::string& path, Missing missing)
   open_for_flushing();
 }
 
-/// Puts the components of a path in front of those that are left, and begins at its root.
 Place::Place(std::string caller, const std::string& path, const Descriptor& directory,
              const std::string& name)
     : caller_(std::move(caller)),
@@ -65,15 +62,16 @@ Place::Place(std::string caller, const std::string& path, const Descriptor& dire
   if (directory_.get() < 0) fail("cannot be written: " + reason(errno));
 }
 
+/// Puts the components of a path in front of those that are left, and begins at its root.
 void Place::push(std::string_view path) {
   if (directory_.get() < 0 || path.starts_with('/'))
     directory_.reset(open_on_the_way(AT_FDCWD, path.starts_with('/') ? "/" : "."));
-  if (path.empty() || path.ends_with('/')) fail("is no path of a file");
+  if (path.empty() || (path.ends_with('/') && rest_.empty())) fail("is no path of a file");
   std::vector<std::string> components;
   for (std::size_t begin = 0, end = 0; begin < path.size(); begin = end + 1) {
     end = std::min(path.find('/', begin), path.size());
     const std::string_view component = path.substr(begin, end - begin);
-    if (!component.empty() && (component != "." || end == path.size()))
+    if (!component.empty() && (component != "." || (end == path.size() && rest_.empty())))
       components.emplace_back(component);
   }
   rest_.insert(rest_.end(), components.rbegin(), components.rend());

@@ -10,11 +10,10 @@
 #include <utility>
 
 #include "tensor/environment.hpp"
+#include "tensor/printable.hpp"
 
 namespace ein::io {
 namespace {
-
-std::string reason(int error) { return std::generic_category().message(error); }
 
 /// Why others than this user could have put something there; empty where they cannot.
 std::string why_open(const struct stat& status) {
@@ -57,12 +56,12 @@ std::string user_cache(std::string* why_not) {
     const std::string home = environment(Variable::home);
     if (home.empty()) return refuse("neither XDG_CACHE_HOME nor HOME is a whole path");
     if (const std::string why = why_open(home); !why.empty())
-      return refuse("\"" + home + "\" " + why);
+      return refuse("\"" + printable_line(home) + "\" " + why);
     cache = home + "/.cache";
   }
   make_directories(cache);  // or it is not there, which comes next
   if (const std::string why = why_open(cache); !why.empty())
-    return refuse("\"" + cache + "\" " + why);
+    return refuse("\"" + printable_line(cache) + "\" " + why);
   return cache;
 }
 

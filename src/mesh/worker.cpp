@@ -16,7 +16,6 @@ namespace {
 constexpr int tick_milliseconds = 100;
 constexpr int ticks_of_second = 1000 / tick_milliseconds;
 constexpr int ticks_until_dead = 4 * ticks_of_second;
-constexpr int ticks_between_looks_for_launcher = 10;
 
 /// How often a thread looks at its bell, and then how often it first lets others run, before it
 /// sleeps: 25 and then about 100 microseconds. A step of another process, of one slot, takes the
@@ -304,7 +303,7 @@ void Worker::tick() {
       memory_.has_failed(rank);
     }
   }
-  if (++ticks_ % ticks_between_looks_for_launcher == 0 && memory_.launcher_has_ended())
+  if (++ticks_ % ticks_of_second == 0 && memory_.launcher_has_ended())
     memory_.has_failed(memory_.size());
 }
 

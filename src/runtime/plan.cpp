@@ -126,9 +126,11 @@ const Graph& Plan::known_graph() const {
 
 const ProcessGraph& Plan::distributed() const {
   const NoForkLock lock(distributing_);
-  if (!distributed_)
+  if (!distributed_) {
     distributed_.emplace(distribute(call_, graph(), mesh_->axes, operand_placements_,
                                     result_placements_.placements));
+    kept_.add(heap_bytes(distributed_->graph));
+  }
   return *distributed_;
 }
 

@@ -1,5 +1,5 @@
 // The variables of the environment that ein reads. Nothing else of it is read
-// (tests/environment_test.cpp); docs/environment.md is the same list for people.
+// (tests/tensor/environment_test.cpp); docs/environment.md is the same list for people.
 #pragma once
 
 #include <string>

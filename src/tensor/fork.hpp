@@ -63,12 +63,18 @@ enum class StaticLock { plan_cache, random_state, sizes, machine_code, host_memo
 /// `take` and `give` lock and unlock it.
 void hold_in_fork(StaticLock which, void (*take)(), void (*give)());
 
-/// The one T, made as made_once() does; fork() holds its member `mutex`.
+/// The one T, made as made_once() does; fork() holds its member `mutex` and calls its
+/// before_fork(), if it has one.
 template <class T, StaticLock which>
 T& made_once_with_lock() {
   return made_once([] {
     hold_in_fork(
-        which, [] { made_once_with_lock<T, which>().mutex.lock(); },
+        which,
+        [] {
+          T& one = made_once_with_lock<T, which>();
+          one.mutex.lock();
+          if constexpr (requires { one.before_fork(); }) one.before_fork();
+        },
         [] { made_once_with_lock<T, which>().mutex.unlock(); });
     return T();
   });

@@ -213,10 +213,12 @@ TEST_F(LinksTest, LinksThatLeadNowhereAreErrors) {
 TEST_F(LinksTest, PathsLeadWhereTheKernelsLead) {
   fs::create_directories(scratch_.path("victim/a/b"));
   fs::create_symlink("victim/a/b", scratch_.path("deep"));
+  fs::create_symlink("victim/a/b/", scratch_.path("slash"));
+  fs::create_symlink("victim/a/b/.", scratch_.path("dot"));
   const fs::path before = fs::current_path();
   fs::current_path(scratch_.path());
-  for (const char* path : {"x", "./x", "victim//a/./b/../x", "deep/../x", "deep/x", "victim/../x",
-                           "deep/../../../x", ".//.//x"}) {
+  for (const char* path : {"x", "./x", "victim//a/./b/../x", "deep/../x", "deep/x", "slash/x",
+                           "dot/x", "slash/../x", "victim/../x", "deep/../../../x", ".//.//x"}) {
     SCOPED_TRACE(path);
     io::append_to_file("test", path, "all");
     EXPECT_EQ(read_bytes(path), "all");  // by the kernel

@@ -23,6 +23,7 @@
 
 #include "io/private_directory.hpp"
 #include "support/expect_error.hpp"
+#include "support/sanitized.hpp"
 #include "support/scratch.hpp"
 
 namespace ein {
@@ -226,7 +227,9 @@ TEST(Environment, IsNotReadByASetIdProgram) {
   ASSERT_EQ(::chmod(program.c_str(), 06755), 0);
   const std::string text = devices_as(caller, program, variables);
   EXPECT_NE(text.find("not kept: neither XDG_CACHE_HOME nor HOME"), std::string::npos) << text;
+#ifndef EIN_IS_SANITIZED  // nothing may trace such a program, so leaks are not found
   EXPECT_TRUE(text.ends_with("exit 0")) << text;
+#endif
   EXPECT_TRUE(fs::is_empty(cache));
 }
 #endif
