@@ -8,6 +8,7 @@
 #include "runtime/complex.hpp"
 #include "runtime/device.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/rank.hpp"
 
 namespace ein::engine {
 
@@ -86,6 +87,7 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
 
 Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to,
                 Device device) {
+  require_possible_rank(shape.rank());
   const Size elements = checked_numel(shape, static_cast<std::int64_t>(size_of(to)));
   Graph graph;
   // An index is that of the element, row-major; without one, the axes are those of the shape.

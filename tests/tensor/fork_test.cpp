@@ -19,16 +19,15 @@
 #include <ein/data.hpp>
 #include <ein/ein.hpp>
 #include <ein/parallel.hpp>
+#include "support/sanitized.hpp"
 #include "support/tensor_values.hpp"
 
-#ifdef __SANITIZE_ADDRESS__
 namespace {
 bool is_child = false;
 }
-/// The sanitizer's question before it looks for leaks. In a child, exit() leaves what the callers'
+/// A sanitizer's question before it looks for leaks. In a child, exit() leaves what the callers'
 /// stacks hold, and the memory of threads that only the parent has: neither is a leak.
 extern "C" int __lsan_is_turned_off() { return is_child; }
-#endif
 
 namespace ein {
 namespace {
@@ -55,9 +54,7 @@ std::string in_child(F&& f, unsigned seconds = 20) {
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
-#ifdef __SANITIZE_ADDRESS__
     is_child = true;
-#endif
     ::alarm(seconds);
     try {
       ::_exit(f());
@@ -143,11 +140,11 @@ bool uses_everything(std::int64_t n, F& f) {
   return holds;
 }
 
-#ifndef __SANITIZE_ADDRESS__
-// The locks of its malloc stay taken in a child where another thread had them: a program of threads
-// that call new and delete, and of children that do, hangs with GCC 12's AddressSanitizer as well.
-// So its builds do not have this test.
 TEST_F(ForkTest, OtherThreadsComputeMeanwhile) {
+  // A program of threads that call new and delete, and of children that do, hangs with GCC 12's
+  // AddressSanitizer.
+  if (test::is_sanitized())
+    GTEST_SKIP() << "the locks of its malloc stay taken where another thread had them";
   auto f = compile([](const Tensor& x) { return x * 2.0 + 1.0; });
   std::atomic<bool> stops{false};
   std::atomic<std::int64_t> size{1};
@@ -166,7 +163,6 @@ TEST_F(ForkTest, OtherThreadsComputeMeanwhile) {
   stops = true;
   for (std::thread& user : users) user.join();
 }
-#endif
 
 TEST_F(ForkTest, AnotherThreadTracesMeanwhile) {
   std::binary_semaphore traces(0), may_go_on(0);

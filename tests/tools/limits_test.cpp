@@ -24,14 +24,8 @@
 namespace ein {
 namespace {
 
-/// Where assertions hold, or a sanitizer watches, everything takes longer.
-#ifdef EIN_IS_SANITIZED
-constexpr double slower = 20;
-#elif !defined(NDEBUG)
-constexpr double slower = 8;
-#else
-constexpr double slower = 4;  // tests are not optimised, and share the processor with others
-#endif
+/// Tests share the processor with others, and where a sanitizer watches everything takes longer.
+const double slower = test::is_sanitized() ? 20 : 4;
 
 /// Processor time of this process and of children that have ended, which others do not lengthen.
 double processor_seconds() {
@@ -158,10 +152,17 @@ TEST(Limits, OfAxes) {
   const Tensor x = of_most_axes(), y = ones({1, 2}, DType::f64);
   const std::string all = axes(most_axes);
   const auto from_the_end = [](int i) { return axis(most_axes - 1 - i); };
+  const Shape of_many(std::vector<std::int64_t>(100'000, 1));
   const std::string reversed = all + " -> " + repeated(most_axes, from_the_end, " ");
   expect_in_time({
       {"one axis more", [&] { rearrange(x, runtime("... -> ... 1")); },
        "at most 1024 axes, not 1025"},
+      {"zeros of many axes", [&] { zeros(of_many); }, "at most 1024 axes, not 100000"},
+      {"random numbers", [&] { randn(of_many); }, "at most 1024 axes, not 100000"},
+      {"a view", [&] { ones({1}).view(of_many); }, "at most 1024 axes, not 100000"},
+      {"a reshape", [&] { ones({1}).reshape(of_many); }, "at most 1024 axes, not 100000"},
+      {"numbers", [&] { from_vector(std::vector<float>{1}, of_many); },
+       "at most 1024 axes, not 100000"},
       {"reversed", [&] { rearrange(x, runtime(reversed)); }},
       {"reversed, in a copy", [&] { rearrange(x, runtime(reversed)).contiguous(); }},
       {"added", [&] { (void)(x + x); }},
