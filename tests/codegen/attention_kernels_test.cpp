@@ -68,7 +68,6 @@ bool has_memory_for(const Program& program, std::int64_t elements) {
 /// Runs the kernels, whose sizes may be arguments, on the host and compares every result with the
 /// interpreter's. Errors may be as large as `tolerance` times the largest element.
 void expect_right(const CompiledProgram& c, double tolerance, bool is_open) {
-  const std::string compiler = host_compiler();
   const std::vector<KernelSource> kernels = kernels_of(c.program, "", {}, is_open);
   KernelsOnHost host;
   std::size_t workspace_bytes = 16;
@@ -76,7 +75,7 @@ void expect_right(const CompiledProgram& c, double tolerance, bool is_open) {
     host.add(kernel);
     workspace_bytes = std::max<std::size_t>(workspace_bytes, kernel.workspace_bytes);
   }
-  ASSERT_EQ(host.build(compiler), "");
+  ASSERT_EQ(host.build(), "");
   std::vector<std::shared_ptr<Storage>> storages;
   std::vector<std::byte*> buffers;
   for (std::size_t b = 0; b < c.program.buffers.size(); ++b) {

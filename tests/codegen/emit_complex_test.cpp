@@ -21,7 +21,7 @@ class EmitComplexTest : public EmitTest {
  protected:
   template <class T>
   void add_functions(std::size_t count) {
-    Random random(suite_seed);
+    Random random(suite_seed());
     const DType dtype = complex_dtype(dtype_of<T>);
     const auto points = complex_points<T>(count, random);
     const Shape shape{static_cast<std::int64_t>(count)};
@@ -58,7 +58,7 @@ class EmitComplexTest : public EmitTest {
 
   template <class T>
   void check_functions() {
-    ASSERT_EQ(device_ ? device_->build() : host_.build(compiler_), "");
+    ASSERT_EQ(device_ ? device_->build() : host_.build(), "");
     for (std::size_t i = 0; i < cases_.size(); ++i) {
       const auto& [f, is_gradient] = asked_[i];
       const std::vector<T> z = cases_[i].inputs[0].to_vector<T>(),
@@ -80,11 +80,11 @@ class EmitComplexTest : public EmitTest {
 };
 
 TEST_F(EmitComplexTest, FunctionsOfC64) {
-  add_functions<float>(2000 / share);
+  add_functions<float>(seeds_or(2000));
   check_functions<float>();
 }
 TEST_F(EmitComplexTest, FunctionsOfC128) {
-  add_functions<double>(2000 / share);
+  add_functions<double>(seeds_or(2000));
   check_functions<double>();
 }
 

@@ -11,16 +11,17 @@ namespace {
 
 /// 2,000 patterns, each forward and backward, in parts that may run side by side; the first is
 /// enough for every day.
-constexpr int parts = 4, patterns_of_part = 500;
+constexpr int parts = 4;
+constexpr unsigned patterns_of_part = 500;
 
 class EmitPatternsTest : public EmitTest, public testing::WithParamInterface<int> {
  protected:
   /// Calls f(pattern, random) for each pattern of this part.
   template <class F>
   static void for_each_pattern(F&& f) {
-    for (int n = 0; n < patterns_of_part / share; ++n) {
-      const int i = GetParam() * patterns_of_part + n;
-      Random random(suite_seed + static_cast<std::uint64_t>(i));
+    for (unsigned n = 0; n < seeds_or(patterns_of_part); ++n) {
+      const unsigned i = static_cast<unsigned>(GetParam()) * patterns_of_part + n;
+      Random random(suite_seed() + i);
       constexpr Operation operations[] = {Operation::rearrange, Operation::repeat,
                                           Operation::reduce,    Operation::reduce,
                                           Operation::einsum,    Operation::einsum};

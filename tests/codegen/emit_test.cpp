@@ -110,8 +110,8 @@ class ExprMaker {
 
 TEST_F(EmitTest, RandomMaps) {
   constexpr std::int64_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 33, 64, 257};
-  for (int i = 0; i < 400 / share; ++i) {
-    Random random(suite_seed + 1000 + static_cast<std::uint64_t>(i));
+  for (unsigned i = 0; i < seeds_or(400); ++i) {
+    Random random(suite_seed() + 1000 + i);
     Op op{.kind = OpKind::map, .axes = random_axes(random, 4, sizes, 4000)};
     const std::vector<int> all = all_of(op.axes);
     op.shape = shape_of(op.axes, all);
@@ -264,7 +264,7 @@ TEST_F(EmitTest, EveryConversion) {
   }
   // The interpreter does not round between steps, and truncates as the library's own conversions do
   // not: those are the oracle here.
-  ASSERT_EQ(host_.build(compiler_), "");
+  ASSERT_EQ(host_.build(), "");
   for (const Case& c : cases_) {
     const Memory memory(c);
     for (const KernelSource& kernel : c.kernels.at(0))
@@ -329,7 +329,7 @@ TEST_F(EmitTest, RoundedSteps) {
       add(graph_of({{compute, {n}}}, op), {make_tensor(values, {n}, compute)});
     }
   }
-  ASSERT_EQ(host_.build(compiler_), "");
+  ASSERT_EQ(host_.build(), "");
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     const Case& c = cases_[i];
     const Memory memory(c);
@@ -403,7 +403,7 @@ TEST_F(EmitTest, NumbersOf64BitsWithoutASign) {
           .combine = combine};
     add(graph_of({{DType::u64, {n, 1}}}, op), {a});
   }
-  ASSERT_EQ(host_.build(compiler_), "");
+  ASSERT_EQ(host_.build(), "");
   for (const Case& c : cases_) {
     const Memory memory(c), expected(c);
     for (std::size_t i = 0; i < c.program.nests.size(); ++i) {
@@ -450,8 +450,8 @@ TEST_F(EmitTest, RandomNumbersAreThoseOfTheProcessor) {
 
 TEST_F(EmitTest, RandomGathersAndScatters) {
   constexpr std::int64_t sizes[] = {1, 1, 2, 3, 4, 5, 8, 16, 17, 70};
-  for (int i = 0; i < 300 / share; ++i) {
-    Random random(suite_seed + 2000 + static_cast<std::uint64_t>(i));
+  for (unsigned i = 0; i < seeds_or(300); ++i) {
+    Random random(suite_seed() + 2000 + i);
     const bool gathers = i % 2 == 0;
     Op op{.kind = gathers ? OpKind::gather : OpKind::scatter,
           .dtype = random_dtype(random),
@@ -502,8 +502,8 @@ TEST_F(EmitTest, RandomGathersAndScatters) {
 }
 
 TEST_F(EmitTest, RandomSlicesAtPositions) {
-  for (int i = 0; i < 120 / share; ++i) {
-    Random random(suite_seed + 2500 + static_cast<std::uint64_t>(i));
+  for (unsigned i = 0; i < seeds_or(120); ++i) {
+    Random random(suite_seed() + 2500 + i);
     const test::RandomSlice slice(random, i % 2 == 0);
     std::vector<Tensor> inputs;
     for (const ValueId input : slice.graph.ops.back().inputs) {
@@ -524,7 +524,7 @@ TEST_F(EmitTest, PositionsOutsideAreReported) {
       op.write = gathers ? plain({0, 1}) : Access{{}, {0, {{1, 1}}}};
       op.shape = gathers ? Shape{7, 4} : Shape{5, 4};
       const Shape moved = gathers ? Shape{5, 4} : Shape{7, 4};
-      Random random(suite_seed);
+      Random random(suite_seed());
       add(graph_of({{DType::f32, moved}, {DType::i64, {7}}}, op),
           {random_tensor(moved, DType::f32, random),
            make_tensor({0, 1, 4, position, 2, 3, 0}, {7}, DType::i64)})
@@ -542,7 +542,7 @@ TEST_F(EmitTest, PositionsOutsideAreReported) {
         op.reads.insert(op.reads.begin(), plain({0, 1}));
         types.insert(types.begin(), {DType::f32, {2, 4}});
       }
-      Random random(suite_seed);
+      Random random(suite_seed());
       std::vector<Tensor> inputs;
       for (const auto& [dtype, shape] : types)
         inputs.push_back(random_tensor(shape, dtype, random));
@@ -556,8 +556,8 @@ TEST_F(EmitTest, PositionsOutsideAreReported) {
 
 TEST_F(EmitTest, RandomRecurrences) {
   constexpr std::int64_t sizes[] = {1, 2, 3, 5, 33, 257, 600};
-  for (int i = 0; i < 60 / share; ++i) {
-    Random random(suite_seed + 3500 + static_cast<std::uint64_t>(i));
+  for (unsigned i = 0; i < seeds_or(60); ++i) {
+    Random random(suite_seed() + 3500 + i);
     Op op{.kind = OpKind::scan,
           .axes = random_axes(random, 3, sizes, 4000),
           .reverse = below(random, 2) == 0};
@@ -590,8 +590,8 @@ TEST_F(EmitTest, RandomRecurrences) {
 
 TEST_F(EmitTest, RandomScansAndSorts) {
   constexpr std::int64_t sizes[] = {1, 2, 3, 5, 8, 33, 127, 129, 255, 256, 257, 600, 1100};
-  for (int i = 0; i < 240 / share; ++i) {
-    Random random(suite_seed + 3000 + static_cast<std::uint64_t>(i));
+  for (unsigned i = 0; i < seeds_or(240); ++i) {
+    Random random(suite_seed() + 3000 + i);
     const bool sorts = i % 2 == 0;
     Op op{.kind = sorts ? OpKind::argsort : OpKind::scan,
           .axes = random_axes(random, 3, sizes, 4000),
@@ -632,7 +632,7 @@ TEST_F(EmitTest, RandomScansAndSorts) {
 
 /// Shapes that take every branch of the choice of kernels, for each dtype in turn.
 TEST_F(EmitTest, EveryForm) {
-  Random random(suite_seed + 4000);
+  Random random(suite_seed() + 4000);
   const auto reduce = [&](const std::string& pattern, const Shape& shape, Reduction reduction,
                           DType dtype, Tolerance tolerance = {}) {
     Tensor x = random_tensor(shape, dtype, random);
@@ -688,7 +688,7 @@ TEST_F(EmitTest, EveryForm) {
 
 /// Rows whose beginnings are aligned, partly aligned, and not.
 TEST_F(EmitTest, RowsWithGapsBetween) {
-  Random random(suite_seed + 6000);
+  Random random(suite_seed() + 6000);
   for (DType dtype : {DType::f32, DType::bf16, DType::u8, DType::f64}) {
     for (std::int64_t gap : {0, 1, 2, 8, 16}) {
       for (std::int64_t offset : {0, 1, 8}) {
@@ -729,7 +729,7 @@ TEST_F(EmitTest, PlacesBeyond32Bits) {
   const auto storage = Storage::allocate(static_cast<std::size_t>(apart + 4096));
   const Tensor x(storage, DType::u8, {2, 40, 50}, {apart, 50, 1}, 3);
   Values values(4000);
-  Random random(suite_seed);
+  Random random(suite_seed());
   for (double& value : values) value = static_cast<double>(below(random, 100));
   set_values(x, values);
   add(copied(graph_of_pattern(Operation::rearrange, "a b c -> b a c", {x.shape()}, DType::u8)),
@@ -788,7 +788,7 @@ TEST_F(EmitTest, RacesOnSharedMemoryAreSeen) {
     host_.add(kernel);
     kernels.push_back(kernel);
   }
-  ASSERT_EQ(host_.build(compiler_), "");
+  ASSERT_EQ(host_.build(), "");
   std::vector<int> y(64);
   auto* const memory = reinterpret_cast<std::byte*>(y.data());
   for (const KernelSource& kernel : kernels) {

@@ -83,7 +83,7 @@ TEST(AttentionSchedules, OfRandomCases) {
             << text;
     }
   });
-  EXPECT_GT(found, seeds_or(150));
+  EXPECT_GT(found, at_least(150));
 }
 
 TEST(AttentionSchedules, CodeOfRandomCases) {
@@ -144,7 +144,7 @@ TEST(AttentionSchedules, CodeOfRandomCases) {
             << to_string(program);
     }
   });
-  EXPECT_GT(found, seeds_or(60));
+  EXPECT_GT(found, at_least(60));
 }
 
 // Numbers that softmax meets: scores of -inf, of inf, of NaN, and far apart.

@@ -3,6 +3,7 @@
 // (device_on_host.hpp) in the directory that the environment's FAKE_CUDA_DIRECTORY names; the
 // "cubin" holds its path. host_compiler.hpp says how they are compiled.
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -54,11 +55,6 @@ std::string host_text(const std::string& text) {
   return result;
 }
 
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 constexpr int success = 0, compilation_failed = 6;
 
 /// Where files go.
@@ -102,16 +98,15 @@ int nvrtcDestroyProgram(Program** program) {
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
   static std::atomic<int> count{0};
   // Other processes may have kernels there too.
-  const std::string base =
-      directory() + "kernel" + std::to_string(::getpid()) + "-" + std::to_string(count++);
-  std::ofstream(base + ".cpp") << host_text(program->text);
-  const std::string command = ein::test::host_compiler() + " -shared -o '" + base + ".so' '" +
-                              base + ".cpp' 2> '" + base + ".log'";
-  if (std::system(command.c_str()) != 0) {
-    program->log = content_of(base + ".log").substr(0, 4000);
-    return compilation_failed;
-  }
-  program->cubin = ein::test::minimal_cubin() + ein::test::host_kernels + base + ".so" + '\0';
+  const std::string folder =
+      directory() + "kernel" + std::to_string(::getpid()) + "-" + std::to_string(count++) + "/";
+  ::mkdir(folder.c_str(), 0700);
+  std::ofstream(folder + "kernel.cpp")
+      << host_text(program->text);  // ccache knows it by its name, too
+  program->log = ein::test::compile_on_host(folder, "kernel");
+  if (!program->log.empty()) return compilation_failed;
+  program->cubin =
+      ein::test::minimal_cubin() + ein::test::host_kernels + folder + "kernel.so" + '\0';
   return success;
 }
 int nvrtcGetProgramLogSize(Program* program, std::size_t* size) {

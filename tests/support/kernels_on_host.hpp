@@ -42,20 +42,16 @@ class KernelsOnHost {
   }
 
   /// What the compiler has to say if it fails; else nothing.
-  std::string build(const std::string& compiler) {
+  std::string build() {
     ScratchDirectory directory;
-    const std::string source = directory.path("kernels.cpp"),
-                      library = directory.path("kernels.so");
     // A precompiled header is one only where it comes first.
-    write_bytes(source, std::string("#include \"") + host_header + "\"\n" + text_ +
-                            "extern \"C\" std::size_t used_shared_bytes() { return "
-                            "device::used_shared_bytes; }\n");
-    const std::string log = directory.path("log");
-    if (std::system((compiler + " -shared -o '" + library + "' '" + source + "' 2> '" + log + "'")
-                        .c_str()) != 0) {
-      return read_bytes(log).substr(0, 4000);
-    }
-    library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    write_bytes(directory.path("kernels.cpp"),
+                std::string("#include \"") + host_header + "\"\n" + text_ +
+                    "extern \"C\" std::size_t used_shared_bytes() { return "
+                    "device::used_shared_bytes; }\n");
+    if (std::string wrong = compile_on_host(directory.path(""), "kernels"); !wrong.empty())
+      return wrong;
+    library_ = ::dlopen(directory.path("kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) return ::dlerror();
     for (auto& [name, launch] : launches_) {
       launch = reinterpret_cast<Launch>(::dlsym(library_, ("launch_" + name).c_str()));

@@ -38,6 +38,10 @@ inline unsigned at_least(unsigned usual) {
   return parts > 1 ? usual / (2 * parts) : 0;
 }
 
+/// Whether it is one of those that are run of a list of cases: where $EIN_SEEDS is 1/N every N-th,
+/// which the first seed moves.
+inline bool is_wanted(std::size_t index) { return (index + first_seed()) % parts_of_seeds() == 0; }
+
 /// Calls check(seed) for so many seeds, or $EIN_SEEDS, from 0 or $EIN_FIRST_SEED on.
 template <class Check>
 void for_seeds(unsigned usual, const Check& check) {
