@@ -5,7 +5,8 @@
 //   ein_failures [--calls NAME] [--kind NAME|others] [--manner once|on] [--every K] [--from N]
 //                [--state fresh|used] [--at N]
 //
-// Of allocations, which are thousands, every K-th is tried, from the N-th on; `others` are all
+// Of allocations, which are thousands, every K-th is tried, from the N-th on, and where $EIN_SEEDS
+// is 1/M every K·M-th; `others` are all
 // kinds but these. The state is that before the call: fresh, or after the same call. With --at the
 // N-th position alone, in this process, for a debugger.
 //
@@ -42,6 +43,7 @@
 #include <ein/tokenizer.hpp>
 #include "support/all_calls.hpp"
 #include "support/scratch.hpp"
+#include "support/seeds.hpp"
 
 namespace {
 
@@ -417,8 +419,8 @@ int try_all(const NamedCheck& check, const Failure& failure, bool is_used, const
     if (++bad <= 5) std::printf("BAD  %s, %ld: %s\n", name.c_str(), position, text.c_str());
   };
   if (!usual.is_good) blame(0, usual.text);
-  const long from = failure.is_frequent ? options.from : 1,
-             step = failure.is_frequent ? options.every : 1;
+  const long step = failure.is_frequent ? options.every * ein::test::parts_of_seeds() : 1,
+             from = failure.is_frequent ? options.from + ein::test::first_seed() % step : 1;
   for (long at = from; failure.last == 0 || at <= failure.last; at += step) {
     const Report report = report_of(check, folder, &failure, at, is_used);
     if (report.is_good && !report.is_hit) break;

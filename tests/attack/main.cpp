@@ -4,8 +4,7 @@
 // that it can be run; small programs whose gradients of the first three orders are compared with
 // jets; programs in floating-point modes, or in children of fork(). --write leaves what the
 // programs that held are and give, for peers.py and numpy_calls.py. Exits with 1 where one did not
-// hold. $EIN_FIRST_SEED and $EIN_SEEDS move and cut a range as those of other tests, but for the
-// grid's.
+// hold. $EIN_FIRST_SEED and $EIN_SEEDS move and cut a range as those of other tests.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -202,10 +201,12 @@ int run_campaign(int argc, char** argv) {
       return 2;
     }
   }
-  if (!shows && !are_of_grid) {
-    const auto count = static_cast<unsigned>(last - first + 1);
+  const std::vector<Decoder> grid = are_of_grid ? decoder_grid() : std::vector<Decoder>();
+  if (!shows) {
+    const std::uint64_t count = test::seeds_or(static_cast<unsigned>(last - first + 1));
     first += test::first_seed();
-    last = first + test::seeds_or(count) - 1;
+    if (are_of_grid) first = count < grid.size() ? first % (grid.size() - count + 1) : 0;
+    last = first + count - 1;
   }
   std::ofstream out;
   if (!file.empty()) out.open(file);
@@ -214,7 +215,6 @@ int run_campaign(int argc, char** argv) {
   if (are_orders) return run_orders(first, last, most, shows);
   if (are_decoders) return run_decoders(first, last, most, test::make_decoder);
   if (are_of_grid) {
-    const std::vector<Decoder> grid = decoder_grid();
     return run_decoders(first, std::min<std::uint64_t>(last, grid.size() - 1), most,
                         [&](std::uint64_t n) { return grid[n]; });
   }

@@ -22,6 +22,7 @@
 #include "oracle/execute.hpp"
 #include "support/exact_steps.hpp"
 #include "support/row_code.hpp"
+#include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/size_scope.hpp"
@@ -334,17 +335,17 @@ class RandomPart {
 };
 
 TEST_P(RowCodeOf, RandomParts) {
-  constexpr unsigned seed = 20261121;
+  const unsigned seed = 20261121 + test::first_seed();
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
   int shared = 0;
-  for (int i = 0; i < 1000 && !testing::Test::HasFatalFailure(); ++i) {
+  for (unsigned i = 0; i < test::seeds_or(1000) && !testing::Test::HasFatalFailure(); ++i) {
     SCOPED_TRACE(i);
     RandomPart part(random);
     part.check();
     shared += part.shares_code();
   }
-  EXPECT_GT(shared, 400);
+  EXPECT_GT(shared, static_cast<int>(test::at_least(400)));
 }
 
 TEST_P(RowCodeOf, OneForAllLengths) {

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <thread>
 
+#include "support/seeds.hpp"
+
 namespace ein::host {
 namespace {
 
@@ -51,7 +53,7 @@ void naive_copy(const Axes& axes, std::size_t depth, std::byte* dst, const std::
 
 class StridedCopyTest : public testing::Test {
  protected:
-  static constexpr std::uint32_t seed = 20240607;
+  const std::uint32_t seed = 20240607 + test::first_seed();
   std::mt19937 random{seed};
 
   std::int64_t uniform(std::int64_t low, std::int64_t high) {
@@ -148,7 +150,7 @@ class StridedCopyTest : public testing::Test {
 };
 
 TEST_F(StridedCopyTest, AgreesWithPlainLoopsOnRandomAxes) {
-  for (int trial = 0; trial < 6000 && !HasFailure(); ++trial) {
+  for (int trial = 0; trial < static_cast<int>(test::seeds_or(6000)) && !HasFailure(); ++trial) {
     const Axes axes = random_axes(trial % 20 == 0 ? 1'500'000 : trial % 4 == 0 ? 60'000 : 3'000);
     check(axes, random_element(), random_offset(), random_offset(),
           uniform(0, 1) == 0 ? always_stream : never_stream);
@@ -156,7 +158,7 @@ TEST_F(StridedCopyTest, AgreesWithPlainLoopsOnRandomAxes) {
 }
 
 TEST_F(StridedCopyTest, TransposesBatchesOfMatrices) {
-  for (int trial = 0; trial < 1500 && !HasFailure(); ++trial) {
+  for (int trial = 0; trial < static_cast<int>(test::seeds_or(1500)) && !HasFailure(); ++trial) {
     const std::int64_t rows = uniform(1, 150), columns = uniform(1, 150), batch = uniform(1, 3);
     const std::int64_t multiple = uniform(0, 1) == 0 ? 1 : 32;
     const std::int64_t r = rows < 5 ? rows : (rows + multiple - 1) / multiple * multiple;
@@ -249,7 +251,7 @@ TEST_F(StridedCopyTest, TransposesMatricesLargeEnoughToPrefetch) {
 
 // Rows of several KiB on one side or both, which are written or read one after another.
 TEST_F(StridedCopyTest, TransposesLongRows) {
-  for (int trial = 0; trial < 60 && !HasFailure(); ++trial) {
+  for (int trial = 0; trial < static_cast<int>(test::seeds_or(60)) && !HasFailure(); ++trial) {
     const std::size_t element = random_element();
     const auto bytes = static_cast<std::int64_t>(element);
     const std::int64_t longer = uniform(1500, 9000) / bytes,

@@ -16,6 +16,7 @@
 #include "oracle/interpret.hpp"
 #include "passes/contraction_order.hpp"
 #include "runtime/plan.hpp"
+#include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein {
@@ -338,13 +339,9 @@ bool asks_about_roundings(Graph graph, const std::vector<Values>& inputs) {
 }
 
 TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
-  constexpr std::uint64_t seed = 20240613;
+  const std::uint64_t seed = 20240613 + test::first_seed();
   std::cout << "seed " << seed << "\n";
-#ifdef NDEBUG
-  constexpr int cases = 4000;
-#else
-  constexpr int cases = 400;
-#endif
+  const int cases = static_cast<int>(test::seeds_or(4000));
   std::size_t operations = 0, nests = 0, compared = 0;
   for (int i = 0; i < cases && !HasFailure(); ++i) {
     std::mt19937_64 random(seed + static_cast<std::uint64_t>(i));
