@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan fuzz check format check-format check-compilers clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan tsan fuzz check format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -28,6 +28,7 @@ help:
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
 	@echo 'make bench-compile   how long compiling a program with ein takes'
 	@echo 'make asan     run the tests under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make tsan     run the tests of what threads share under ThreadSanitizer'
 	@echo 'make check    run all of these that test, and say how each ended; hours'
 	@echo 'make fuzz     run every fuzz target for a while              (FUZZ_SECONDS=60 each, FUZZ_TARGETS="npy log")'
 	@echo 'make format   format the sources with clang-format; make check-format says whether they are'
@@ -142,6 +143,11 @@ asan: deps
 	cmake --preset asan -D EIN_SANITIZE_ALL=ON
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS)
+
+tsan: deps
+	cmake --preset tsan -D EIN_SANITIZE_ALL=ON
+	cmake --build --preset tsan -j $(JOBS) --target ein_tests
+	ctest --preset tsan -j $(JOBS) -R '^all_'
 
 fuzz:
 	scripts/install-dependencies fuzz
