@@ -32,7 +32,7 @@ struct AttentionTiles {
   std::int64_t row_slots() const { return by_mma ? 2 * each : rows / 16; }
   std::int64_t column_slots() const { return by_mma ? columns / 4 : columns / 16; }
   std::int64_t slots_of(
-      std::int64_t width) const;  // elements of a row of so many that a thread has
+      std::int64_t width) const;  // elements of a row of `width` that a thread has
 };
 
 /// Writes products of tiles, and what surrounds them: by tensor cores, from tiles in shared memory

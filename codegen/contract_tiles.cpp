@@ -56,8 +56,8 @@ bool are_numbers(const ContractRoles& roles) {
          roles.batches.is_number();
 }
 
-/// Cycles of a contraction by wgmma with its depth in so many pieces, about: multiprocessors go
-/// from tile to tile together, and the second kernel reads what the pieces wrote.
+/// About the cycles of a contraction by wgmma whose depth is cut into `pieces`: multiprocessors go
+/// from tile to tile together, and a second kernel adds up what the pieces wrote.
 double cycles(const ContractRoles& roles, const Tile& tile, std::int64_t pieces, int sms) {
   // Products of a multiprocessor in a cycle, and bytes of all of them, as measured on an H200.
   const double products = tile.n == 256 ? 1470 : 1340, bytes = 2000, launch = 5000;

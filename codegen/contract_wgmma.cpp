@@ -20,7 +20,7 @@ constexpr std::int64_t consumers = 2;        // warpgroups
 constexpr std::int64_t most_dimensions = 5;  // of a tensor map
 constexpr std::int64_t alignment = 1024;     // of tiles: the swizzle's pattern repeats
 
-/// How an operand's tiles lie: each box is so many rows of 128 bytes.
+/// The layout of an operand's tiles: each box has rows of 128 bytes.
 struct Boxes {
   bool has_depth_inside = true;        // K-major, as PTX says; otherwise MN-major
   std::vector<std::size_t> axes;       // of the map's dimensions

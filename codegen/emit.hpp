@@ -71,7 +71,7 @@ struct KernelSource {
         false;  // `__restrict__`: no other pointer leads to what is written through one of them
   };
 
-  /// What a kernel looks up: pointers to so many of the first buffers, and integers.
+  /// What a kernel looks up: pointers to the first buffers, and integers; how many of each.
   struct Table {
     std::size_t pointers = 0;
     std::vector<Size> numbers{};

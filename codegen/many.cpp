@@ -136,8 +136,8 @@ class ManyWriter {
     slots_[slot].is_written = true;
   }
 
-  /// Neighbours of a thread: 16 bytes of the largest elements, if every tensor begins at a multiple
-  /// of so many.
+  /// Contiguous elements per thread: one access of 16 bytes in the widest dtype, if all tensors are
+  /// aligned to 16 bytes.
   std::int64_t pack_width() const {
     if (nests_[0].axes.empty()) return 1;
     std::size_t largest = 1;

@@ -108,8 +108,7 @@ class RowsReader {
 
   // --- packs ---
   void open_pack();
-  /// What follows the name of an array of a pack's elements, in its declaration and where it is
-  /// used.
+  /// The subscript of an array that holds a pack: "[p][4]" in its declaration and in its uses.
   std::string pack() const;
   std::string at_j() const { return plan_.width > 1 ? "[j]" : ""; }
   /// Where an operand's element j of a pack lies.

@@ -17,10 +17,10 @@ using AxisList = std::vector<std::size_t>;
 
 /// The name of a dtype's elements in kernels.
 std::string element_type(DType dtype);
-/// The type of elements that are only moved, of so many bytes.
+/// The type of elements of `bytes` bytes that are only moved.
 std::string moved_type(std::size_t bytes);
 
-/// Whether indices of so many points, the product of these, are sure to fit into 32 bits.
+/// Whether indices below the product of these sizes are sure to fit into 32 bits.
 bool is_narrow(std::span<const Size> sizes);
 /// The same of the places in an operand, or in every operand of a nest.
 bool has_narrow_places(const LoopNest::Operand& operand, std::span<const LoopNest::NestAxis> axes);

@@ -131,8 +131,8 @@ class Compiled {
     compiled_.prepare(given, types<X...>(), function<sizeof...(X)>(), &f_);
   }
 
-  /// Keeps at most so many programs, and as many plans: 16 where this is not called; those that
-  /// were used longest ago go. An Error of kind `value` for 0.
+  /// The most programs that are kept, and the most plans; 16 if this is not called. The least
+  /// recently used are dropped first. An Error of kind `value` for 0.
   void keep_at_most(std::size_t programs) { compiled_.keep_at_most(programs); }
 
   /// The graph after all passes, with the assignments that it makes.

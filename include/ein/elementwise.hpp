@@ -31,8 +31,8 @@ Tensor sub(Operand a, Operand b);
 Tensor mul(Operand a, Operand b);
 Tensor div(Operand a, Operand b);
 Tensor pow(Operand base, Operand exponent);
-/// What is left of a after whole b, with the sign of b, or 0 with that of a, as PyTorch's
-/// remainder; NaN, or 0 for integers, where b is 0.
+/// a - b * floor(a / b), as PyTorch's remainder: it has the sign of b, and where it is 0 that of a;
+/// it is NaN, or 0 for integers, where b is 0.
 Tensor remainder(Operand a, Operand b);
 /// a / b rounded down, as NumPy's floor_divide: exact for integers, and a = b · floor_divide(a, b)
 /// + remainder(a, b). Where b is 0 it is 0 for integers, a / b for floats.

@@ -152,9 +152,8 @@ Sorted sort(const Tensor& x, const detail::NamedPattern1<Operation::sort>& patte
 Sorted top_k(const Tensor& x, const detail::NamedPattern1<Operation::top_k>& pattern,
              std::int64_t k, bool least = false);
 
-/// The element that as many are below as are above along the axis in brackets, which the result
-/// lacks: `median(x, "b [s]")`, the mean of two where their number is even. It is quantile(x, ..,
-/// 0.5).
+/// The median along the axis in brackets, which the result lacks: `median(x, "b [s]")`. Of an even
+/// number of elements it is the mean of the middle two. It is quantile(x, .., 0.5).
 Tensor median(const Tensor& x, const detail::NamedPattern1<Operation::median>& pattern);
 /// The element at q · (size - 1) in order along the axis in brackets, between two of them by linear
 /// interpolation, as NumPy's and PyTorch's default, or another: `quantile(x, "b [s]", 0.9)`. NaN

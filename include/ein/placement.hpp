@@ -23,7 +23,7 @@ struct MeshAxis {
 /// on every process.
 struct Placement {
   using Split = std::vector<int>;
-  /// Of a dimension that a reshard leaves as it is, wherever that is.
+  /// Marks a dimension whose split a reshard keeps.
   static Split same() { return {-1}; }
   std::vector<Split> dims{};  // where there are fewer than dimensions, the others are whole
 

@@ -37,8 +37,8 @@ Result from_list(std::vector<Tensor> results) {
   }
 }
 
-/// An F at `context`, called with so many tensors as there are indices. It returns nothing, a
-/// Tensor, a std::vector or a std::array of them.
+/// The F at `context`, called with a tensor for each index. It returns nothing, a Tensor, a
+/// std::vector or a std::array of them.
 template <class F, std::size_t... Indices>
 TensorFunction tensor_function(std::index_sequence<Indices...>) {
   return

@@ -13,7 +13,7 @@ namespace ein {
 class Size;
 
 namespace detail {
-// Of which at least one operand is a formula.
+// The slow path: at least one operand is a formula.
 Size sum(Size a, Size b);
 Size difference(Size a, Size b);
 Size product(Size a, Size b);
@@ -126,8 +126,8 @@ constexpr bool is_one(Size size) { return always_equal(size, 1); }
 /// `s = 7`.
 std::string to_string(Size size);
 
-/// Whether a · b, or a + b, exceeds 63 bits; `result` is set otherwise. Of formulas nobody knows
-/// yet: their values are checked at the call.
+/// Whether a · b, or a + b, exceeds 63 bits; `result` is set otherwise. Of formulas it is
+/// false; their values are checked at the call.
 constexpr bool multiply_overflows(Size a, Size b, Size& result) {
   if (a.is_number() && b.is_number()) {
     std::int64_t product = 0;

@@ -8,8 +8,8 @@
 
 namespace ein {
 
-/// Of one run. A loop nest into which several operations were fused counts as what its last one is
-/// part of, or the sum that it combines.
+/// Of one run. A nest of several operations is billed to the phase of its reduction, or else to
+/// that of its last operation.
 struct StepBill {
   Cost forward;
   Cost recompute;  ///< what ein::checkpoint computes again

@@ -36,7 +36,7 @@ struct Run {
 class Kernels {
  public:
   virtual ~Kernels() = default;
-  /// Bytes of scratch memory that a run on so many threads of the host wants.
+  /// Bytes of scratch memory for a run on this number of the host's threads.
   virtual std::size_t workspace_bytes(int threads) const = 0;
   /// Starts them. On a device with a queue errors come later.
   virtual void run(const Run& run) const = 0;
@@ -70,7 +70,7 @@ class Backend {
   virtual std::string describe(const Program& /*program*/) const { return {}; }
   /// What users asked of its code: a part of the key of every plan.
   virtual std::uint8_t settings() const { return 0; }
-  /// Kernels rely on buffers whose addresses are multiples of so many bytes.
+  /// Bytes that the addresses of buffers must be multiples of.
   virtual std::size_t alignment() const { return 1; }
   /// Waits until the device has done all that it was given; reports what failed on it as an Error.
   virtual void synchronize() const = 0;

@@ -83,8 +83,9 @@ void add_sort(Tally<N>& tally, const N& tuples, Size size) {
   tally.model += tuples * N(rounds);
 }
 
-/// Adds a function of so many matrices of rows × columns, with `right` columns of a second operand:
-/// an estimate. As the terms have fractions, that of one matrix is a number in formulas, too.
+/// Adds a function of `matrices` matrices of rows × columns, with `right` columns of a second
+/// operand: an estimate. Its terms have fractions, so for one matrix it is a number in formulas,
+/// too.
 template <class N>
 void add_matrix(Tally<N>& tally, MatrixFunction function, const N& matrices, Size rows,
                 Size columns, Size right) {

@@ -138,8 +138,8 @@ Sequence nodes_between(asmjit::BaseNode* before, const asmjit::BaseNode* last) {
   return nodes;
 }
 
-/// How many sequences of so many instructions to interleave at most. A processor looks some 400
-/// instructions ahead, and should see what is loaded next; longer ones would take long to compile.
+/// The most sequences of this length to interleave. A processor looks some 400 instructions ahead,
+/// and should see the next load; longer code would take long to compile.
 int most_of_length(std::size_t instructions) {
   return instructions <= 45 ? 4 : instructions <= 150 ? 2 : 1;
 }

@@ -209,7 +209,8 @@ class ContractKernel final : public Kernel {
            result_cost * multiply_adds(m.size, n.size, 1) + call_cost;
   }
 
-  /// What operand `o` costs more where it lies if none of its elements in a product are neighbours.
+  /// The extra cost of reading operand `o` in place: 0 if it is contiguous along an axis of the
+  /// product.
   double lying_cost(const LoopNest& nest, const Plan& plan, int o) const {
     const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
     return has_unit_stride(nest, rows, columns, o)

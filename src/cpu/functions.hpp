@@ -30,8 +30,8 @@ struct Constants<float> {
       12582912;  // 1.5 · 2^23: adding it rounds to a whole number, in the lowest bits
   // The bits of k + to_integer less these are k + 2 · bias.
   static constexpr Bits biased_from = std::bit_cast<Bits>(to_integer) - 2 * bias;
-  // They less `lifted_from`, and `lowered_from` less them, are the exponents of 2^(k + lift) and of
-  // 2^(lift - k), normal where 2^k and 2^-k are 1 or less and may be subnormal.
+  // bits - lifted_from is the exponent field of 2^(k + lift), lowered_from - bits that of
+  // 2^(lift - k). Both are normal numbers where 2^k and 2^-k are 1 or less and may be subnormal.
   static constexpr int lift = 100;
   static constexpr Bits lifted_from = std::bit_cast<Bits>(to_integer) - bias - lift,
                         lowered_from = std::bit_cast<Bits>(to_integer) + bias + lift;

@@ -133,7 +133,7 @@ template <class C>
 void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<const C>& b,
           bool accumulate, const Finish& finish = {});
 
-/// Matrices of at most so many rows and columns are tiny: a call takes longer than their product.
+/// The most rows and columns of a tiny matrix: a call takes longer than a product of two.
 inline constexpr std::int64_t most_tiny = 4;
 /// `count` products c = a · b of tiny matrices, each `steps` elements (of a, b and c) behind the
 /// one before. C is float or double.
@@ -168,7 +168,7 @@ bool has_few_columns(const MatrixRef<C>& c, const MatrixRef<In>& a, const Matrix
 /// Whether bf16_product takes products that do not have few rows: by the processor, EIN_ISA and
 /// EIN_PRODUCTS.
 bool multiplies_bf16();
-/// Results in bf16 have at most so many terms; longer sums are to be in float, and rounded when
+/// The most terms of a sum whose result is bf16; longer ones are added in float and rounded when
 /// complete.
 inline constexpr std::int64_t most_bf16_terms = 2048;
 /// c = a · b, or c += a · b, on the pool's threads too, of any strides. C is float or bf16. Sums

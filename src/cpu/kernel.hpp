@@ -36,8 +36,8 @@ class Kernel {
   virtual void run(const Run& run) const = 0;
   /// The same, begun: null where that is nothing else than run().
   virtual std::unique_ptr<Underway> start(const Run& /*run*/) const { return nullptr; }
-  /// Bytes of scratch memory that run() wants on so many threads. Only that of groups depends on
-  /// them.
+  /// Bytes of scratch memory that run() takes on this number of threads. Only that of groups
+  /// depends on it.
   virtual std::size_t workspace_bytes(int /*threads*/) const { return 0; }
 
   KeptBytes kept;

@@ -56,7 +56,7 @@ class Pool {
   /// Why there are fewer threads than were wanted, if there are.
   std::error_code why_no_more() const { return why_no_more_; }
 
-  /// On at most so many threads; false if another call has the pool.
+  /// On at most this number of threads; false if another call has the pool.
   bool run(std::int64_t parts, const host::Task& task, std::int64_t most, int threads) {
     const std::unique_lock lock(calling_, std::try_to_lock);
     if (!lock) return false;

@@ -64,15 +64,14 @@ using Tail = Assembler::Tail;
 /// that an addition takes. The same for all nests, so that a sum does not depend on what shares its
 /// loop.
 constexpr int sums_side_by_side = 4;
-/// At most as many of a row of which functions of many instructions are taken: each instruction
-/// waits for the one before, so the processor works on several vectors.
+/// The most vectors of a row for which a long function is evaluated at once: its instructions wait
+/// for each other, and those of other vectors hide that latency.
 constexpr int vectors_interleaved = 4;
-/// The sums of runs along a row are themselves summed after so many of them, and the sums of these
-/// blocks after as many blocks, so that few numbers are added to a large one, as in the strips'
-/// cascade.
+/// A cascade of sums, as in strips: the runs in a block, the blocks in a larger one, and the number
+/// of levels.
 constexpr std::int64_t runs_in_block = 16;
 constexpr std::size_t levels_of_sums = 3;
-/// Rows of fewer than so many vectors are combined together, as many as a vector has lanes; longer
+/// Rows shorter than this, in vectors, are combined together, as many as a vector has lanes. Longer
 /// ones hide the time that combining their lanes takes.
 constexpr std::int64_t vectors_together = 4;
 
@@ -290,7 +289,7 @@ class Emitter {
     code_.add(row_, rows);
   }
 
-  /// Bytes from a row to one so many rows on: the next one, unless the code knows the numbers.
+  /// Bytes from a row to the one `rows` later; to the next one, unless the code knows the numbers.
   Int bytes_of_rows(std::size_t place, std::int64_t rows) {
     if (bytes_to_next_row_[place].reg.isValid()) return bytes_to_next_row_[place];
     return integer(static_cast<std::int64_t>(bytes_to_next_row(part_.places[place])) * rows);
@@ -420,14 +419,15 @@ class Emitter {
     return std::find(nest.inputs.begin(), nest.inputs.end(), place) != nest.inputs.end();
   }
 
-  /// What a loop fetches ahead of the loop after it: where it is itself, of this row or the next.
+  /// A prefetch for the next loop, at the index of this one: of which operand, and whether of the
+  /// next row.
   struct Ahead {
     std::size_t place;
     bool is_next_row;
   };
 
-  /// What the loop after stage s is the first to read of the row, or that of the next row. The only
-  /// loop of a row is left to the processor, which knows what follows on what has been read.
+  /// What the loop after stage s is the first to read of the row, or that of the next row. Where a
+  /// row has one loop there is none: the hardware prefetcher follows it.
   std::vector<Ahead> first_read_after(const std::vector<Stage>& stages, std::size_t s) const {
     std::size_t next = s;
     do next = (next + 1) % stages.size();
@@ -508,7 +508,7 @@ class Emitter {
     return at(address(p), p, lane,
               lane.row == 0 ? 0 : lane.row * static_cast<std::int64_t>(row_step));
   }
-  /// Of place p, so many bytes behind `base`.
+  /// The address of place p, `behind` elements after `base`.
   Address at(const Int& base, std::size_t p, const Lane& lane, std::int64_t behind) {
     const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) *
                        (part_.places[p].step == 2 ? 2 : 1);

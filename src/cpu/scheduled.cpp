@@ -23,7 +23,7 @@ using Place = Schedule::Place;
 using Part = Schedule::Part;
 using Addresses = SmallArray<std::byte*, most_places>;
 
-/// Rows that are combined are added up in runs, and so many at a time within a run.
+/// How many rows of a run are added up at a time.
 constexpr std::int64_t rows_at_once = 4;
 
 std::int64_t bytes(const Place& place) { return static_cast<std::int64_t>(size_of(place.dtype)); }

@@ -74,7 +74,7 @@ class Cascade {
   std::size_t top_ = 0;
 };
 
-/// The body in B, and so many of its values combined as that allows; all else in C.
+/// Evaluates the body in B, and combines as many of its values in B as fit it; the rest is in C.
 template <class B, class C>
 class StripRowsIn final : public StripRows {
  public:
@@ -142,7 +142,7 @@ class StripRowsIn final : public StripRows {
     return result;
   }
 
-  /// Points of the part: so many lines from a point on, of so many elements each, along the rows or
+  /// Points of the part: `count` lines of `length` elements from a point on, along the rows or
   /// down.
   struct Lines {
     std::int64_t row, element, count, length;
@@ -237,7 +237,7 @@ class StripRowsIn final : public StripRows {
     }
 
    private:
-    /// Whether the sums of so many rows, or of so many elements of all rows, are 0 without a look.
+    /// Whether the sums of `count` rows, or of `count` elements of all rows, are known to be 0.
     bool are_zeros(std::int64_t row, std::int64_t element, std::int64_t count, bool of_rows) const {
       if (!of_.skipped_) return false;
       const auto [input, value] = *of_.skipped_;
@@ -341,7 +341,7 @@ class StripRowsIn final : public StripRows {
       }
     }
 
-    /// The same of so many rows.
+    /// The same for `count` rows.
     const B* combine_rows(std::int64_t first_row, std::int64_t count, std::int64_t first,
                           std::int64_t length) {
       const B* from = cascade_;

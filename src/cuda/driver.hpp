@@ -164,7 +164,7 @@ class Module : OfDevice {
   Module(Driver& driver, int device, const Cubin& cubin);
   ~Module();
 
-  /// The kernel of this name, ready for launches with up to so many bytes of dynamic shared memory.
+  /// The kernel of this name, ready for launches with up to this much dynamic shared memory, bytes.
   /// It lives as long as the module.
   void* kernel(const std::string& name, std::size_t shared_bytes) const;
   Launch launch_of(const codegen::KernelSource& source) const {

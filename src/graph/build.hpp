@@ -15,7 +15,7 @@ ValueId append(Graph& graph, Op op);
 /// An axis for each dimension of `shape`: i0, i1, ...
 std::vector<Axis> axes_of(const Shape& shape);
 
-/// A dimension for each of these axes, or for those of so many numbers from `first` on.
+/// A dimension for each of these axes, or for `rank` axes from number `first` on.
 Access plain_access(std::span<const int> axes);
 Access plain_access(std::size_t rank, std::size_t first = 0);
 

@@ -31,7 +31,7 @@ struct OperandType {
   DType dtype = DType::f32;
 };
 
-/// An Error where the pattern is none for so many operands, unless it was checked before.
+/// An Error if the pattern does not suit this number of operands, unless it was checked before.
 void require_valid(const PatternCall& call, std::size_t operands);
 
 /// Whether all its elements have at most 2^63 - 1 bytes.

@@ -147,7 +147,7 @@ Graph build_histogram(NamedBuild&);
 /// A number as a person writes it.
 std::string show(Scalar number);
 std::string show(double number);
-/// A number as an element of `dtype`; an Error of the call where it has none such.
+/// `value` as a constant of `dtype`. An Error of the call if the dtype has no such number.
 Ex element(const NamedBuild& b, Scalar value, DType dtype);
 
 }  // namespace ein

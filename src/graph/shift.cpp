@@ -48,7 +48,7 @@ struct Shift {
   Size by;  // from 1 to the size - 1
 };
 
-/// The elements of `from`, part of which is chosen already, moved along the dimensions of `shifts`.
+/// `from`, which is sliced along earlier dimensions already, rolled along those left in `shifts`.
 NamedValue rolled(NamedBuild& b, const Resized& from, std::span<const Shift> shifts) {
   if (shifts.empty()) return b.reindex(from.value, from.place, from.axes);
   const auto [dim, by] = shifts[0];

@@ -9,7 +9,7 @@ namespace ein {
 /// where the environment has EIN_VERIFY, as our tests have.
 bool verifies_passes();
 
-/// What a pass gives, verified if that is wanted; `of` is what verify() wants to know besides.
+/// Returns `made`, after verify(made, of...) where passes are verified.
 template <class T, class... Of>
 T&& verified(T&& made, const Of&... of) {
   if (verifies_passes()) verify(made, of...);

@@ -11,7 +11,7 @@
 
 namespace ein::io {
 
-/// Takes the events of a JSON parser, and stops it where the text is nested deeper than so many.
+/// Takes the events of a JSON parser, and stops it where the text is nested too deep.
 /// Keeps nothing.
 class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
  public:

@@ -11,8 +11,8 @@
 namespace ein::mesh {
 namespace {
 
-/// Up to so many bytes every process combines an all_reduce in full: to wait for others once more
-/// takes longer than that.
+/// The largest all_reduce of which each process combines the whole itself: that is cheaper than a
+/// second exchange.
 constexpr std::int64_t small_bytes = 16 << 10;
 
 /// Elements that shares and pieces are multiples of, so that none begins inside a cache line.

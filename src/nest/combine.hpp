@@ -10,8 +10,8 @@
 
 namespace ein {
 
-/// The CPU adds up so many numbers, or vectors, or rows, one after the other before their sum is
-/// added to others: few are then added to a large one, and the error stays small.
+/// The numbers, vectors or rows that the CPU adds one after the other before it adds their sum to
+/// others: a large sum then takes few additions, and the error stays small.
 inline constexpr std::int64_t run_length = 32;
 
 /// The combination of no numbers.

@@ -44,7 +44,7 @@ struct LoopNest {
     Size stride = 0;
     Size size = 0;             // of the axis
     Size length = 1;           // of the slice of it that begins at a position
-    std::int64_t parts = 1;    // the axis is one of so many parts of the user's; for errors alone
+    std::int64_t parts = 1;    // of the user's axis, of which this is one; for errors alone
     bool is_unsigned = false;  // the positions were u64; for errors alone
     Size count() const { return size - length + 1; }  // of positions that there may be
     friend bool operator==(const Indirection& a, const Indirection& b) {
@@ -184,8 +184,8 @@ struct Program {
     std::size_t first = 0, count = 1;
     Size blocks = 1;
     std::vector<std::size_t> axes{};
-    /// If not 0, every so many nests do the same as those before them, but to other tensors, one
-    /// after the other on the same elements; of each other they are independent.
+    /// If not 0, nests repeat with this period: nest i + each does what nest i does, to other
+    /// buffers, and the two are independent.
     std::size_t each = 0;
     std::optional<std::size_t> row_axes{};
     std::shared_ptr<const Attention> attention{};

@@ -114,7 +114,7 @@ struct Begin {
 /// A nest's loops, one element after the other.
 class NestRun {
  public:
-  /// Of a piece of a nest: `first` is its first point, and its first result is so many elements
+  /// Of a piece of a nest that begins at the point `first`; its first result is `position` elements
   /// behind the nest's.
   NestRun(const LoopNest& nest, std::vector<Begin> begin, Memory& memory, RandomOrigin random,
           Point first = {}, std::int64_t position = 0)

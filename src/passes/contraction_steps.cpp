@@ -278,8 +278,8 @@ class GreedySteps {
     int first, second;
     friend auto operator<=>(const Pair&, const Pair&) = default;
   };
-  /// Bounds memory and time where one axis is of very many operands: so many pairs are looked at
-  /// before the first step, and about as many after it.
+  /// The most pairs that are looked at before the first step, and about as many after it. It bounds
+  /// memory and time where very many operands share an axis.
   static constexpr std::size_t candidates = std::size_t{1} << 18;
 
   const std::vector<int>& axes_of(int operand) const {

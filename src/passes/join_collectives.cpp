@@ -211,7 +211,7 @@ class Joining {
       moved_[member] = append(to_, std::move(part));
     }
   }
-  /// Of one dimension of so many elements, behind that of the processes if there is one.
+  /// A collective of one dimension of `elements`, after that of the processes if there is one.
   Op collective(const Op& like, ValueId operand, Size elements) const {
     Shape space;
     if (like.collective != Collective::all_reduce) space.push_back(like.axes.front().size);

@@ -7,8 +7,8 @@
 
 namespace ein {
 
-/// Collectives with operands of at most so many bytes are joined, up to so many together. Numbers
-/// that all processes know alike: they must start the same collectives.
+/// The largest operand of a collective that is joined with others, and the largest joined one. All
+/// processes know these numbers, as they must start the same collectives.
 struct JoinLimits {
   std::int64_t operand_bytes = std::int64_t{64} << 10;
   std::int64_t joined_bytes = std::int64_t{4} << 20;

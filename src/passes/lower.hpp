@@ -8,9 +8,9 @@
 
 namespace ein {
 
-/// What a nest may grow to by fusion: a processor has only so many registers and streams, and
-/// passes take time for each step. Memory traffic between nests of so many steps costs little
-/// beside them.
+/// The most that a nest may grow to by fusion. A processor's registers and streams are limited, and
+/// passes take time for each step; beside so many steps, memory traffic between nests costs
+/// little.
 struct FusedSize {
   static constexpr std::size_t most_reads = 16, most_steps = 128;
   std::size_t reads = 0, steps = 0;

@@ -162,7 +162,7 @@ struct ShownPattern {
   grammar::Pattern pattern() const { return buffer.pattern(text); }
 };
 
-/// Of dimension `dim` of so many the place in a side.
+/// Where dimension `dim` of `rank` stands in a side.
 SourceSpan span_of(const grammar::Pattern& pattern, const grammar::Side& side, std::size_t dim,
                    std::size_t rank) {
   std::vector<const grammar::Term*> terms;

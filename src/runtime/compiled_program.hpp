@@ -81,7 +81,7 @@ class CompiledFunction::Program {
   /// What a process runs the program on: this one, or each of those that it stands for.
   struct Here {
     const mesh::Process* process = nullptr;  // null without a mesh
-    std::vector<Tensor> state;  // its parts; of what is written to, a copy where it is another's
+    std::vector<Tensor> state;  // its parts; private copies of whole tensors that are assigned
     std::unordered_map<int, Kept> kept;  // of the results
     std::vector<std::byte*> addresses;
   };

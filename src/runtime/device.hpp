@@ -17,8 +17,8 @@ Size elements_back(const Shape& shape, const Strides& strides);
 /// Kernels rely on addresses of Backend::alignment(). How many elements the lowest one comes after
 /// such an address.
 std::int64_t elements_unaligned(const Tensor& x);
-/// An operand's address is the last aligned one at or before its lowest element. Its first element
-/// comes so many elements later.
+/// An operand's address is the last aligned one at or before its lowest element. This is
+/// the number of elements from there to its first element.
 std::int64_t elements_before(const Tensor& x);
 /// That address.
 std::byte* address_of(const Tensor& x);

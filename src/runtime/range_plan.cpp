@@ -83,12 +83,11 @@ std::vector<Tensor> OpenSizes::named(Operands operands) const {
 
 namespace {
 
-/// Whether a plan of formulas gives the bits of one of numbers. A product by itself is left to its
-/// engine (see choose), which is made of numbers and decides by them alone; so are moves. Of a map
-/// the schedule decides whether its functions are evaluated by code for rows or in strips, whose
-/// last bits differ; it asks for sizes by comparisons, which become guards, and for steps along a
-/// row, of which those that there is code for are numbers here too. Other sums add up in an order
-/// that is one for a range. Several nests may be grouped, and groups are others for formulas.
+/// Whether a plan for a range of lengths gives the same bits as one for a single length. One
+/// product or one move does: its engine decides by numbers alone. So does one map: whether its
+/// functions run as row code or in strips, whose last bits differ, follows from comparisons of
+/// sizes, which become guards, and from strides along a row, which are numbers here too. Other sums
+/// use another order, and several nests may form other groups.
 bool has_bits_of_numbers(const Program& program) {
   if (program.nests.size() > 1) return false;
   return std::all_of(program.nests.begin(), program.nests.end(), [](const LoopNest& nest) {

@@ -12,7 +12,7 @@ namespace ein::engine {
 /// time each get a block, of which the largest is kept.
 class Scratch {
  public:
-  /// At least so many bytes, for the caller alone until it gives them back.
+  /// At least `bytes` bytes, for the caller alone until it gives them back.
   std::shared_ptr<Storage> take(std::size_t bytes, Device device);
   void give_back(std::shared_ptr<Storage> block);
   /// Frees what no run uses.

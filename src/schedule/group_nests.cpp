@@ -44,8 +44,8 @@ bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::siz
 /// Whether b divides a for all lengths.
 bool is_multiple(Size a, Size b) { return always_equal(a % b, 0); }
 
-/// How an operand's accesses fall into blocks: those of block k lie in pieces of `step` elements,
-/// of which every blocks-th belongs to it.
+/// How an operand is cut into blocks, block-cyclically: block k has the pieces k, k + blocks,
+/// k + 2·blocks, ... of `step` elements.
 struct Blocks {
   Size step = 0;
   bool is_compact = false;  // one piece to a block, and the first begins at 0
@@ -102,8 +102,8 @@ std::optional<std::size_t> axis_to_halve(const LoopNest& nest) {
              : std::nullopt;
 }
 
-/// Nest n of a program, if its axis falls into so many blocks; `buffer` is to hold what the blocks
-/// give.
+/// Nest n of a program, cut along an axis that has `blocks` blocks, if there is one; `buffer` holds
+/// the blocks' results.
 std::optional<Halves> halve(const LoopNest& nest, std::size_t n, Size blocks, int buffer,
                             const Target& target) {
   const auto axis = axis_to_halve(nest);

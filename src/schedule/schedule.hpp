@@ -116,7 +116,7 @@ struct Schedule {
                                       // its buffer and offset are not read
     std::vector<int> loops{};  // of each axis of `whole`: the loop whose pieces its size follows,
                                // as an extent's does, or -1; none where no axis does
-    std::size_t inside = 0;    // so many of the step's serial loops, the first ones
+    std::size_t inside = 0;    // how many of the step's serial loops are around it, from the first
     Pieces pieces = Pieces::all;  // for which it is done
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
@@ -170,8 +170,8 @@ void begin_unit(const Loops& loops, std::int64_t unit, Pieces& pieces) {
   }
 }
 
-/// What a unit does of a step's parts [first, end), which are inside of so many serial loops at
-/// least: calls run(part) for them, in order, with `pieces` where they are then.
+/// What a unit does of a step's parts [first, end), around which there are at least as many serial
+/// loops as the last argument says: calls run(part) in order, with `pieces` set for each.
 template <class Step, class Pieces, class F>
 void run_parts(const Step& step, Pieces& pieces, const F& run, std::size_t first, std::size_t end,
                std::size_t inside = 0) {

@@ -34,7 +34,7 @@ class Steps {
   Steps(const LoopNest& nest, const Target& target);
   Schedule take() && { return std::move(schedule_); }
 
-  /// Scratch that an operand of so many axes walks: these, with their sizes, the innermost first.
+  /// Scratch for an operand of `rank` axes, which walks `axes` with their sizes, innermost first.
   Operand scratch(DType dtype, std::size_t rank,
                   const std::vector<std::pair<std::size_t, Size>>& axes);
 

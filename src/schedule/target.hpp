@@ -42,8 +42,8 @@ struct Target {
   std::int64_t longest_combined_row = 65536;
   /// Rows of a unit where rows are combined: runs are summed, and then as many of these sums.
   std::int64_t least_rows_in_unit = run_length, most_rows_in_unit = run_length * run_length;
-  /// Rows of at most so many registers are combined without leaving them, and those of at most four
-  /// are folded into rows of so many. Of twice as many, registers would not hold results and runs.
+  /// The longest rows, in registers, whose combined values stay in registers. Rows of at most four
+  /// are folded into rows of this length. Twice as long, results and runs would not fit.
   std::int64_t folded_registers = 8;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
@@ -110,8 +110,8 @@ struct GpuTarget {
   std::int64_t busy_blocks_of_columns = 528;
   std::int64_t threads = 256, most_threads = 1024;  // of a block
   std::int64_t warp = 32;
-  /// A thread adds so many values in a row before it adds their sum to its total, so that errors
-  /// stay small.
+  /// Values that a thread adds to a partial sum before it adds that to its total: the error of a
+  /// sum then grows with the logarithm of its length.
   std::int64_t run_length = 32;
   /// Elements of a lane whose loop is unrolled, so that values can stay in registers; fewer in
   /// large blocks, and where nothing stays.

@@ -11,7 +11,7 @@
 
 namespace ein {
 
-/// Bytes that an allocator takes for a block of so many: 8 beside them, in steps of 16.
+/// Bytes that an allocator takes for a block of `bytes`: 8 more, in steps of 16.
 constexpr std::size_t block_bytes(std::size_t bytes) {
   return bytes == 0 ? 0 : (bytes + 8 + 15) / 16 * 16;
 }

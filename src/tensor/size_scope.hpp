@@ -1,4 +1,5 @@
-// SizeScope: for which lengths a function is traced, and for which others what came of it holds.
+// SizeScope: the lengths that a function is traced with, and the guards under which the trace, or a
+// plan made of it, holds for others.
 #pragma once
 
 #include <cstdint>

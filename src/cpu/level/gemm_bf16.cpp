@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::int64_t width = pair_width, columns = tile_columns<float>;
 
-/// A block of b has at most so many columns, so many pairs deep, and takes at most half of the
-/// second-level cache while all of a meets it.
+/// The largest block of b, in columns and in pairs of depth. It takes at most half of the
+/// second-level cache while all of a is multiplied by it.
 constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
 
 /// So many of the sums of `lanes`, as the result has them.
@@ -45,7 +45,7 @@ constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
 
 #if defined(EIN_TILE_ZERO)
 
-/// A panel is two tiles high; a tile is so many pairs deep.
+/// A panel is two tiles high; a tile is `deep_pairs` deep.
 constexpr int panel_rows = 32, row_unit = 16;
 constexpr std::int64_t deep_pairs = 16;
 

@@ -11,14 +11,14 @@
 namespace ein::host::EIN_LEVEL {
 namespace {
 
-/// Up to so many tiles side by side read a panel of a too rarely for its packing to pay.
+/// Packing a panel of a does not pay if at most this many tiles side by side read it.
 constexpr std::int64_t few_tiles = 8;
 
-/// Up to so many rows of a read b too rarely for its packing to pay.
+/// Packing b does not pay if a has at most this many rows.
 constexpr std::int64_t few_rows = 128;
 
-/// Where columns of a lie side by side, so many depths of each panel are packed in turn: a panel
-/// alone would read a part of each cache line.
+/// The depth of each panel that is packed in turn where columns of a are contiguous: a panel alone
+/// would read a part of each cache line.
 constexpr std::int64_t packed_depth = 16;
 
 /// How a product is cut into blocks.

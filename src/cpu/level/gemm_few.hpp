@@ -206,7 +206,7 @@ constexpr bool keeps_factors(int rows, int steps, int units) {
   return rows <= most_rows / 2 && rows * steps + (rows + 1) * units < vector_registers;
 }
 
-/// Rows are packed for as much of the depth at a time as fits into so many bytes.
+/// The most bytes of packed rows: these are packed for a part of the depth at a time.
 constexpr std::int64_t packed_bytes = 1 << 19;
 
 /// sums = or += rows · weights along the lanes: `units` units of each row and each of the columns,
@@ -481,7 +481,7 @@ class FewRowsProduct {
   std::int64_t first_row(std::int64_t group) const { return c_.rows * group / groups_; }
   std::int64_t most_in_group() const { return ceil_div(c_.rows, groups_); }
   static const auto& entry_of(std::int64_t rows) { return few_table<F>.of[rows - 1]; }
-  /// Columns that are finished before the next ones, a multiple of `step`: so many bytes of each
+  /// Columns that are finished before the next ones, a multiple of `step`: `column_bytes` of each
   /// stay in the second-level cache.
   std::int64_t chunk_of(std::int64_t column_bytes, std::int64_t step) const {
     return std::min(std::max(cached_bytes_ / column_bytes / step, std::int64_t{1}),

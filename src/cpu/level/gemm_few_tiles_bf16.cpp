@@ -18,7 +18,7 @@
 namespace ein::host::EIN_LEVEL {
 namespace {
 
-/// A tile has so many rows of pairs, and so many numbers of the depth.
+/// Rows of pairs in a tile, numbers along its depth, and its bytes.
 constexpr std::int64_t width = pair_width, deep = 2 * pair_width, tile_bytes = 1024;
 static_assert(most_few_rows == width);
 /// Between rows of a packed tile, or of one of sums.

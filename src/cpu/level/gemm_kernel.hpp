@@ -24,8 +24,8 @@ using Vector = typename VectorOf<T>::type;
 template <class T>
 inline constexpr int vector_width = vector_bytes / static_cast<int>(sizeof(T));
 
-/// A tile has at most so many rows of so many vectors: enough independent sums to hide the latency
-/// of a multiply-add, few enough to leave registers for a row of b and an element of a.
+/// The largest tile, in vectors along a row and in rows: enough independent sums to hide the
+/// latency of a multiply-add, few enough to leave registers for a row of b and an element of a.
 inline constexpr int tile_vectors = 2, tile_rows = vector_registers == 32 ? 12 : 6;
 template <class T>
 inline constexpr int tile_columns = tile_vectors* vector_width<T>;
@@ -148,7 +148,7 @@ void multiply_tile(const Tile<T>& tile) {
 /// The code for SSE is to be small: vectors of 4 numbers multiply more slowly than memory is read.
 inline constexpr bool is_small = vector_bytes == 16 && vector_registers == 16;
 
-/// Columns are fetched so many in advance when they are packed.
+/// How many columns ahead packing prefetches.
 inline constexpr std::int64_t columns_ahead = 16;
 
 /// `depth` columns of `rows` contiguous elements, side by side.

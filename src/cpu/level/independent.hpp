@@ -1,8 +1,8 @@
 // A word to compilers.
 #pragma once
 
-/// Before a loop no iteration of which reads what another has written: compilers need not prove
-/// that to make vector code of it.
+/// Stands before a loop with independent iterations, so that compilers make vector code of it
+/// without a proof.
 #if defined(__clang__)
 #define EIN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
