@@ -419,8 +419,9 @@ int try_all(const NamedCheck& check, const Failure& failure, bool is_used, const
     if (++bad <= 5) std::printf("BAD  %s, %ld: %s\n", name.c_str(), position, text.c_str());
   };
   if (!usual.is_good) blame(0, usual.text);
-  const long step = failure.is_frequent ? options.every * ein::test::parts_of_seeds() : 1,
-             from = failure.is_frequent ? options.from + ein::test::first_seed() % step : 1;
+  const ein::test::PartOfSeeds part = ein::test::part_of_seeds();
+  const long step = failure.is_frequent ? options.every * part.of : 1,
+             from = failure.is_frequent ? options.from + options.every * (part.number - 1) : 1;
   for (long at = from; failure.last == 0 || at <= failure.last; at += step) {
     const Report report = report_of(check, folder, &failure, at, is_used);
     if (report.is_good && !report.is_hit) break;

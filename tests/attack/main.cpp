@@ -203,8 +203,9 @@ int run_campaign(int argc, char** argv) {
   }
   const std::vector<Decoder> grid = are_of_grid ? decoder_grid() : std::vector<Decoder>();
   if (!shows) {
-    const std::uint64_t count = test::seeds_or(static_cast<unsigned>(last - first + 1));
-    first += test::first_seed();
+    const auto usual = static_cast<unsigned>(last - first + 1);
+    const std::uint64_t count = test::seeds_or(usual);
+    first += test::first_seed() + test::seeds_before(usual);
     if (are_of_grid) first = count < grid.size() ? first % (grid.size() - count + 1) : 0;
     last = first + count - 1;
   }

@@ -292,7 +292,7 @@ TEST_F(MeshTransport, MemoryKeepsItsSize) {
 }
 
 TEST_F(MeshTransport, KilledAtAnyMoment) {
-  const unsigned seed = test::from_environment("EIN_FIRST_SEED", "", std::random_device()());
+  const unsigned seed = test::from_environment("EIN_FIRST_SEED", std::random_device()());
   std::cout << "seed " << seed << '\n';
   std::mt19937 random(seed);
   const char* const work[] = {"add", "pass", "pipeline"};
