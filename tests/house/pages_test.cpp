@@ -3,26 +3,22 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "support/project.hpp"
+#include "support/scratch.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
-
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using ein::test::project;
+using ein::test::read_bytes;
 
 /// The files that a page links to, without what follows '#'.
 std::vector<std::string> links_of(const fs::path& page) {
-  const std::string text = text_of(page);
+  const std::string text = read_bytes(page.string());
   const std::regex link(R"(\]\(([^)#\s]+)(#[^)\s]*)?\))");
   std::vector<std::string> found;
   for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at)

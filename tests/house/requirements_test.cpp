@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "support/project.hpp"
+
 #include "support/scratch.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+using ein::test::project;
 
 /// The lines of a file; one that a backslash ends goes on in the next.
 std::vector<std::string> lines_of(const fs::path& file) {

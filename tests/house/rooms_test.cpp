@@ -9,16 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "support/project.hpp"
+#include "support/scratch.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
-
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using ein::test::project;
+using ein::test::read_bytes;
 
 std::vector<std::string> matches(const std::string& text, const char* pattern) {
   const std::regex regex(pattern);
@@ -29,7 +27,7 @@ std::vector<std::string> matches(const std::string& text, const char* pattern) {
 }
 
 TEST(Rooms, UseThoseAboveThem) {
-  const std::string page = text_of(project / "docs/architecture.md");
+  const std::string page = read_bytes((project / "docs/architecture.md").string());
   const std::size_t begin = page.find("## Rooms"), end = page.find("## Laws");
   ASSERT_LT(begin, end);
   std::map<std::string, int> row_of;  // by what includes of its headers begin with
@@ -59,7 +57,7 @@ TEST(Rooms, UseThoseAboveThem) {
       if (entry.path().extension() != ".cpp" && entry.path().extension() != ".hpp") continue;
       ++files;
       for (const std::string& header :
-           matches(text_of(entry.path()), "#include \"(\\w+/[^\"]+)\"")) {
+           matches(read_bytes((entry.path()).string()), "#include \"(\\w+/[^\"]+)\"")) {
         const auto used = row_of.find(header.substr(0, header.find('/')));
         if (used == row_of.end() || for_all.find(header) != std::string::npos) continue;
         EXPECT_LE(used->second, own_row) << entry.path() << " includes " << header;
