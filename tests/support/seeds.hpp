@@ -65,7 +65,8 @@ inline bool is_wanted(std::size_t index) {
   return (index + part.number - 1 + first_seed()) % part.of == 0;
 }
 
-/// Calls check(seed) for so many seeds, or $EIN_SEEDS, from 0 or $EIN_FIRST_SEED on.
+/// Calls check(seed) for each seed of a range that is run: that part of `usual` ones, or
+/// $EIN_SEEDS, from 0 or $EIN_FIRST_SEED on.
 template <class Check>
 void for_seeds(unsigned usual, const Check& check) {
   const unsigned first = first_seed() + seeds_before(usual), count = seeds_or(usual);
