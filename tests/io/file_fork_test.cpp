@@ -31,6 +31,7 @@
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 #include "io/private_directory.hpp"
+#include "support/project.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
 #include "train/directory.hpp"
@@ -323,7 +324,7 @@ TEST(FileForkTest, AProgramThatIsStartedInheritsNothing) {
 
 /// Every opening of a file in the sources is close-on-exec, but for those that say why not.
 TEST(FileForkTest, SourcesOpenFilesThatAreNotInherited) {
-  const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+  using test::project;
   const std::regex opens(
       R"((^|\W)::(open|openat|dup|dup2|dup3|fopen|popen|memfd_create|shm_open|socket|pipe|mkstemp)\()"
       R"(|\b[io]?fstream\b|F_DUPFD)");
@@ -374,7 +375,7 @@ std::string class_in(const std::string& text, const std::string& name) {
 /// Classes of the rooms that own more than memory: whoever ends what a child of fork() shares with
 /// its parent has an OwningProcess, and the others say why they need none.
 TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
-  const fs::path src = fs::path(EIN_TEST_DATA).parent_path().parent_path() / "src";
+  const fs::path src = test::project / "src";
   const std::map<std::string, std::string> need_none = {
       {"Descriptor", "closes its copy of the descriptor"},
       {"Open", "closes its own descriptor"},

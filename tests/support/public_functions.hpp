@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "support/project.hpp"
 #include "support/scratch.hpp"
 
 namespace ein::test {
@@ -34,7 +35,7 @@ inline std::string public_text(const std::string& path) {
 /// them, or a struct whose first member is one; with the header that has them.
 inline std::map<std::string, std::string> functions_that_return_tensors() {
   namespace fs = std::filesystem;
-  const fs::path include = fs::path(EIN_TEST_DATA).parent_path().parent_path() / "include" / "ein";
+  const fs::path include = test::project / "include" / "ein";
   std::map<std::string, std::string> found;
   for (const auto& entry : fs::directory_iterator(include)) {
     if (entry.path().extension() != ".hpp") continue;

@@ -23,6 +23,7 @@
 
 #include "io/private_directory.hpp"
 #include "support/expect_error.hpp"
+#include "support/project.hpp"
 #include "support/sanitized.hpp"
 #include "support/scratch.hpp"
 
@@ -32,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::read_bytes;
 
-const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+using test::project;
 
 struct Row {
   Variable variable;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "support/all_calls.hpp"
+#include "support/project.hpp"
 #include "support/scratch.hpp"
 
 namespace ein {
@@ -59,7 +60,7 @@ TEST(ProcessTables, EachHasACallThatChangesIt) {
 
 TEST(ProcessTables, AllAreListed) {
   namespace fs = std::filesystem;
-  const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+  using test::project;
   std::map<std::string, bool> found;
   for (const char* const folder : {"src", "grammar", "codegen"}) {
     for (const auto& entry : fs::recursive_directory_iterator(project / folder)) {

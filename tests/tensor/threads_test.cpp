@@ -17,6 +17,7 @@
 #include <ein/ein.hpp>
 #include <ein/parallel.hpp>
 #include "support/all_calls.hpp"
+#include "support/project.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
 
@@ -109,7 +110,7 @@ TEST(Threads, DescriptionsOutliveTheirPrograms) {
 
 TEST(Threads, ThePageNamesAllClasses) {
   namespace fs = std::filesystem;
-  const fs::path project = fs::path(EIN_TEST_DATA).parent_path().parent_path();
+  using test::project;
   const std::string page = test::read_bytes((project / "docs/threads.md").string());
   const std::regex of_class(R"(^(?:template <.*> )?class ([A-Z]\w*)[^;]*\{$)");
   int classes = 0;

@@ -22,6 +22,7 @@
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 #include "support/command.hpp"
+#include "support/project.hpp"
 #include "support/public_functions.hpp"
 #include "support/scratch.hpp"
 #include "train/directory.hpp"
@@ -158,7 +159,7 @@ TEST(HostileNames, ReachNoMessageOfAFunction) {
 
 TEST(HostileNames, AllFunctionsAreListed) {
   const auto known = functions_of_paths();
-  const fs::path include = fs::path(EIN_TEST_DATA).parent_path().parent_path() / "include" / "ein";
+  const fs::path include = test::project / "include" / "ein";
   const std::regex functions(
       R"((\w+)\((const Mesh& mesh, )?const std::string& (path|directory)\b)");
   std::set<std::string> found;
