@@ -3,7 +3,7 @@
 
 #include "codegen/attention.hpp"
 #include "codegen/writer.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "schedule/choose_threads.hpp"
 
 namespace ein::codegen {
@@ -15,7 +15,7 @@ std::vector<KernelSource> emit_group(const Program& program, const Program::Grou
   const Context context{target, std::string(suffix)};
   if (group.each > 0) return emit_many(program, group, context);
   if (group.attention) return emit_attention(*group.attention, context);
-  if (group.row_axes) return emit_rows(verified(choose(program, group, target)), context);
+  if (group.row_axes) return emit_rows(after_pass("schedule", choose(program, group, target)), context);
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);
@@ -35,7 +35,10 @@ std::vector<int> memory_of(const Program& program) {
 std::vector<KernelSource> emit(const Program& program, const Program::Group& group,
                                const GpuTarget& target, std::string_view suffix) {
   std::vector<KernelSource> kernels = emit_group(program, group, target, suffix);
-  for (KernelSource& kernel : kernels) unrestrict_shared(kernel, memory_of(program));
+  for (KernelSource& kernel : kernels) {
+    unrestrict_shared(kernel, memory_of(program));
+    if (prints_pass("kernel")) print_pass("kernel", kernel.text);
+  }
   return kernels;
 }
 

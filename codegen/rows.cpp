@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "codegen/forms.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "schedule/choose_threads.hpp"
 
 namespace ein::codegen {
@@ -338,7 +338,7 @@ Kernels emit_reduce(const LoopNest& nest, const Context& context) {
   for (LoopNest::Operand& input : named.inputs) {
     if (input.buffer == workspace_buffer) input.buffer = workspace;
   }
-  return emit_rows(verified(choose(named, context.target)), context, workspace);
+  return emit_rows(after_pass("schedule", choose(named, context.target)), context, workspace);
 }
 
 }  // namespace ein::codegen

@@ -6,7 +6,7 @@
 #include <ein/error.hpp>
 
 #include "graph/build.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "io/file.hpp"
 #include "passes/complex.hpp"
 #include "passes/simplify.hpp"
@@ -187,7 +187,7 @@ Graph ProgramFile::graph(std::span<const OperandType> operands) const {
     for (std::size_t r = 0; r < results.size(); ++r) values[line.results[r]] = results[r];
   }
   for (const std::size_t output : outputs_) graph.outputs.push_back(values[output]);
-  return verified(has_complex(graph) ? graph : simplify(graph));
+  return after_pass("simplify", has_complex(graph) ? graph : simplify(graph));
 }
 
 Computation::Computation(const CallWords& words) {

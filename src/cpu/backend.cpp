@@ -16,7 +16,7 @@
 #include "cpu/measure.hpp"
 #include "cpu/row_code.hpp"
 #include "graph/rewrite.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose.hpp"
 #include "schedule/group_nests.hpp"
@@ -288,9 +288,9 @@ class CpuBackend final : public engine::Backend {
     const std::vector<int> kept = result_buffers(program);
     find_attention(program, kept, memory,
                    [&](const Attention& attention) { return is_for_tiles(attention, target); });
-    verified(program);
+    after_pass("find_attention", program);
     group_nests(program, target, kept, memory);
-    verified(program);
+    after_pass("group_nests", program);
   }
   std::unique_ptr<const engine::KernelsPlan> plan(const Program& program) const override {
     return std::make_unique<CpuKernelsPlan>(program);

@@ -9,7 +9,7 @@
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/heap_bytes.hpp"
 
@@ -139,7 +139,7 @@ std::unique_ptr<Kernel> KernelPlan::at_numbers() const {
 std::unique_ptr<const KernelPlan> plan_kernel(const LoopNest& nest,
                                               std::span<const Program::Buffer> buffers) {
   for (const Target* target : {&RowCode::target(), &RowCode::target_without_code()}) {
-    const Schedule schedule = verified(choose(nest, *target), elements_of(buffers));
+    const Schedule schedule = after_pass("schedule", choose(nest, *target), elements_of(buffers));
     if (is_one_engine(schedule)) return std::make_unique<EnginePlan>(nest);
     if (auto plan = plan_kernel(schedule)) return plan;
   }
@@ -150,7 +150,7 @@ std::unique_ptr<const KernelPlan> plan_kernel(const Program& program, const Prog
   if (group.count == 1) return plan_kernel(program.nests[group.first], program.buffers);
   for (const Target* target : {&RowCode::target(), &RowCode::target_without_code()}) {
     const Schedule schedule =
-        verified(choose(program, group, *target), elements_of(program.buffers));
+        after_pass("schedule", choose(program, group, *target), elements_of(program.buffers));
     if (auto plan = plan_kernel(schedule)) return plan;
   }
   throw std::logic_error("kernel: a schedule without code for rows needs some");

@@ -10,7 +10,7 @@
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
 #include "cpu/strip_rows.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/combine.hpp"
 #include "schedule/heap_bytes.hpp"

@@ -11,7 +11,7 @@
 #include "cuda/gpu.hpp"
 #include "cuda/launches.hpp"
 #include "cuda/settings.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/pad_rows.hpp"
 #include "schedule/choose_threads.hpp"
@@ -36,13 +36,13 @@ class CudaBackend final : public engine::Backend {
     for (std::size_t b = 0; b < std::min(memory.size(), program.buffers.size()); ++b)
       program.buffers[b].memory = memory[b];
     find_attention(program, kept, memory, codegen::has_kernels_for);
-    verified(program);
+    after_pass("find_attention", program);
     group_rows(program, GpuTarget{}, kept, memory);
-    verified(program);
+    after_pass("group_rows", program);
     group_many(program, kept, memory);
-    verified(program);
+    after_pass("group_many", program);
     pad_rows(program, kept);
-    verified(program);
+    after_pass("pad_rows", program);
   }
   std::unique_ptr<const engine::KernelsPlan> plan(const Program& program) const override {
     return std::make_unique<LaunchPlan>(program, gpu());

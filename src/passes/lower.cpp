@@ -6,7 +6,7 @@
 #include <ein/count.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "passes/slopes.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -653,7 +653,7 @@ class Lowering {
 }  // namespace
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
-  return verified(Lowering(without_slopes(graph), inputs).run());
+  return after_pass("lower", Lowering(without_slopes(graph), inputs).run());
 }
 
 }  // namespace ein

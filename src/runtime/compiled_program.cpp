@@ -7,7 +7,7 @@
 #include <ein/parallel.hpp>
 #include "cost/exchange.hpp"
 #include "cost/scope.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "io/xxh64.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/heap_bytes.hpp"

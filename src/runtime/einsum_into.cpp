@@ -11,7 +11,7 @@
 
 #include "graph/build.hpp"
 #include "graph/diagnostic.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/place_results.hpp"
@@ -117,7 +117,7 @@ Graph graph_of_value(const detail::PatternArgument& pattern, engine::Operands op
   }
   op.expr = formula.value_or(Ex::integer(0));
   graph.outputs = {append(graph, std::move(op))};
-  return verified(std::move(graph));
+  return after_pass("graph", std::move(graph));
 }
 
 /// Computes the graph's result where c lies, which is operand number `to`.
@@ -130,7 +130,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::PatternArgument& patte
     layouts.push_back(engine::layout_of(*operand));
     memory.push_back(static_cast<int>(memory.size()));
   }
-  Program program = lower(verified(order_contractions(graph)), layouts);
+  Program program = lower(after_pass("order_contractions", order_contractions(graph)), layouts);
   const AssignedInput assigned{static_cast<int>(to), layouts[to]};
   assign_inputs(program, {&assigned, 1}, {}, memory);
   // What is computed where c lies needs no buffer of its own any more.

@@ -8,7 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
 #include "cost/scope.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/heap_bytes.hpp"
 #include "passes/complex.hpp"
@@ -136,7 +136,8 @@ const ProcessGraph& Plan::distributed() const {
 
 Program Plan::lowered() const {
   const Graph& own = mesh_ ? distributed().graph : graph();
-  return lower(verified(order_contractions(with_short_forms(own), options_)), layouts_);
+  return lower(after_pass("order_contractions", order_contractions(with_short_forms(own), options_)),
+               layouts_);
 }
 
 const Executable& Plan::executable() const {
@@ -171,7 +172,7 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   const Graph& graph = known_graph();
   const std::vector<bool> given(graph.outputs.size(), true);
   autograd::Vjp vjp = autograd::vjp(graph, wanted, given);
-  vjp.graph = verified(simplify(vjp.graph, true));
+  vjp.graph = after_pass("simplify", simplify(vjp.graph, true));
   kept_.add(sizeof(Backward) + heap_bytes(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();

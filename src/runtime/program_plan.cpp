@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cost/scope.hpp"
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "nest/heap_bytes.hpp"
 #include "passes/gather_again.hpp"
 #include "passes/join_collectives.hpp"
@@ -56,8 +56,8 @@ ProgramPlan::ProgramPlan(std::shared_ptr<const Recording> recording, const SizeV
     for (const ValueId output : graph_.outputs)
       places.push_back({output, std::nullopt, {contiguous_strides(graph_.op(output).shape)}});
   }
-  graph_ = verified(simplify(without_slopes(graph_)));
-  graph_ = verified(order_contractions(graph_));
+  graph_ = after_pass("simplify", simplify(without_slopes(graph_)));
+  graph_ = after_pass("order_contractions", order_contractions(graph_));
   assigned_ = assigned_inputs(graph_, layouts);
   program_ = lower(with_assigned_values(graph_), layouts);
   place_results(program_, places);

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
-#include "graph/verified.hpp"
+#include "graph/after_pass.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/heap_bytes.hpp"
 #include "runtime/trace.hpp"

@@ -1,5 +1,5 @@
 // In every program of tests, and in those that it starts: what a pass gives is verified
-// (graph/verified.hpp), however the program was built and whoever runs it.
+// (graph/after_pass.hpp), however the program was built and whoever runs it.
 #include <cstdlib>
 
 namespace {

@@ -35,7 +35,7 @@ const std::map<std::string, std::string_view> call_that_changes{
     {"src/cuda/nccl.cpp", device},
     {"src/cuda/nvrtc.cpp", constant},
     {"src/cuda/settings.hpp", constant},
-    {"src/graph/verified.cpp", constant},
+    {"src/graph/after_pass.cpp", constant},
     {"src/runtime/mesh.cpp", constant},
     {"src/runtime/plan_cache.cpp", "product in blocks"},
     {"src/runtime/random_state.cpp", "random numbers"},
