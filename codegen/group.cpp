@@ -15,7 +15,8 @@ std::vector<KernelSource> emit_group(const Program& program, const Program::Grou
   const Context context{target, std::string(suffix)};
   if (group.each > 0) return emit_many(program, group, context);
   if (group.attention) return emit_attention(*group.attention, context);
-  if (group.row_axes) return emit_rows(after_pass("schedule", choose(program, group, target)), context);
+  if (group.row_axes)
+    return emit_rows(after_pass("schedule", choose(program, group, target)), context);
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {
     std::vector<KernelSource> of_nest = emit(program.nests[n], target, suffix);

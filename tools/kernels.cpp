@@ -3,23 +3,16 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/backend.hpp"
 #include "call.hpp"
 #include "codegen/vocabulary.hpp"
+#include "compile/passes.hpp"
 #include "io/file.hpp"
 #include "io/number.hpp"
-#include "passes/contraction_order.hpp"
-#include "passes/lower.hpp"
-#include "passes/short_forms.hpp"
 
 namespace ein::command {
 
 Program program_of(const Graph& graph) {
-  std::vector<InputLayout> layouts;
-  for (const Op& op : graph.ops) {
-    if (op.kind == OpKind::input) layouts.push_back({contiguous_strides(op.shape), 0});
-  }
-  return lower(order_contractions(with_short_forms(graph)), layouts);
+  return engine::lowered(graph, engine::job_of(graph)).program;
 }
 
 GpuTarget target_of(const std::string& arch) {
@@ -39,7 +32,7 @@ GpuTarget target_of(const std::string& arch) {
 
 Kernels kernels_of(const Program& program, const GpuTarget& target) {
   Program grouped = program;
-  engine::backend_of(cuda).group(grouped);
+  engine::group(grouped, {.device = cuda});
   std::vector<codegen::KernelSource> sources;
   for (std::size_t i = 0; i < grouped.groups.size(); ++i) {
     for (codegen::KernelSource& kernel :

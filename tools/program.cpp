@@ -5,11 +5,10 @@
 
 #include <ein/error.hpp>
 
+#include "compile/passes.hpp"
 #include "graph/build.hpp"
-#include "graph/after_pass.hpp"
 #include "io/file.hpp"
 #include "passes/complex.hpp"
-#include "passes/simplify.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -187,7 +186,8 @@ Graph ProgramFile::graph(std::span<const OperandType> operands) const {
     for (std::size_t r = 0; r < results.size(); ++r) values[line.results[r]] = results[r];
   }
   for (const std::size_t output : outputs_) graph.outputs.push_back(values[output]);
-  return after_pass("simplify", has_complex(graph) ? graph : simplify(graph));
+  verify(graph);
+  return has_complex(graph) ? graph : engine::simple_graph(std::move(graph));
 }
 
 Computation::Computation(const CallWords& words) {

@@ -16,9 +16,9 @@
 
 #include <ein/parallel.hpp>
 #include "../training_step.hpp"
+#include "compile/operand.hpp"
 #include "cpu/kernel.hpp"
-#include "runtime/device.hpp"
-#include "runtime/program_plan.hpp"
+#include "runtime/recording.hpp"
 
 namespace {
 
@@ -79,8 +79,9 @@ class Step {
   explicit Step(const Options& options)
       : step_(config_of(options), options.dtype),
         arguments_{tokens(options), tokens(options)},
-        plan_(recorded(), {}) {
-    const Program& program = plan_.program();
+        recording_(recorded()),
+        compiled_(recording_->graph, recording_->job()) {
+    const Program& program = compiled_.program();
     allocate();
     for (const Program::Group& group : program.groups)
       add(kernels_, ein::host::make_kernel(program, group));
@@ -99,7 +100,7 @@ class Step {
     workspace_.resize(workspace_bytes_ / 64 + 1);
   }
 
-  const Program& program() const { return plan_.program(); }
+  const Program& program() const { return compiled_.program(); }
   std::size_t products() const { return products_.size(); }
   /// Seconds of each group.
   std::vector<double> run() { return times_of(kernels_); }
@@ -133,18 +134,17 @@ class Step {
   /// Buffers lie as in a run of the compiled function. Those that there have no memory of their own
   /// get some for the products alone.
   void allocate() {
-    const Program& program = plan_.program();
+    const Program& program = compiled_.program();
     addresses_.assign(program.buffers.size(), nullptr);
     std::size_t input = 0;
-    for (const std::vector<Tensor>* tensors :
-         {&std::as_const(arguments_), &plan_.recording()->state}) {
+    for (const std::vector<Tensor>* tensors : {&std::as_const(arguments_), &recording_->state}) {
       for (const Tensor& x : *tensors) addresses_[input++] = ein::engine::address_of(x);
     }
     ein::SizesAt sizes;
-    const ein::Arena arena = arena_at(plan_.memory(), sizes);
+    const ein::Arena arena = arena_at(compiled_.memory(), sizes);
     std::byte* const memory = allocated(static_cast<std::size_t>(sizes(arena.bytes)));
     for (std::size_t i = 0; i < arena.offsets.size(); ++i) {
-      addresses_[plan_.memory().intermediate[i].buffer] =
+      addresses_[compiled_.memory().intermediate[i].buffer] =
           memory + static_cast<std::int64_t>(arena.offsets[i]);
     }
     for (std::size_t b = 0; b < addresses_.size(); ++b) {
@@ -175,7 +175,8 @@ class Step {
 
   bench::TrainingStep step_;
   std::vector<Tensor> arguments_;
-  ein::engine::ProgramPlan plan_;
+  std::shared_ptr<const ein::engine::Recording> recording_;
+  ein::engine::Compiled compiled_;
   std::vector<std::byte*> addresses_;
   std::vector<std::vector<Line>> memory_;
   std::vector<Line> workspace_;

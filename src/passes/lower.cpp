@@ -6,8 +6,6 @@
 #include <ein/count.hpp>
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
-#include "graph/after_pass.hpp"
-#include "passes/slopes.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -653,7 +651,7 @@ class Lowering {
 }  // namespace
 
 Program lower(const Graph& graph, std::span<const InputLayout> inputs) {
-  return after_pass("lower", Lowering(without_slopes(graph), inputs).run());
+  return Lowering(graph, inputs).run();
 }
 
 }  // namespace ein

@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "graph/after_pass.hpp"
-
 namespace ein {
 namespace {
 
@@ -148,7 +146,6 @@ void place_results(Program& program, std::span<const ResultPlace> places) {
     }
   }
   program.nests.insert(program.nests.begin(), of_inputs.begin(), of_inputs.end());
-  after_pass("place_results", program);
 }
 
 void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
@@ -176,7 +173,6 @@ void assign_inputs(Program& program, std::span<const AssignedInput> assigned,
     program.nests.push_back(update(value, {to->input, value.dtype, value.shape, strides, offset}));
   }
   program.results.resize(places.size());
-  after_pass("assign_inputs", program);
 }
 
 }  // namespace ein

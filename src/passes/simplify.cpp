@@ -11,7 +11,6 @@
 #include "graph/rewrite.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
-#include "passes/short_forms.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -457,7 +456,7 @@ class Simplifier {
 
 Graph simplify(const Graph& graph, bool positions_are_checked) {
   using Scatters = Simplifier::Scatters;
-  Graph simple = Simplifier(with_short_forms(graph), Scatters::stay).run();
+  Graph simple = Simplifier(graph, Scatters::stay).run();
   const auto is_scatter = [](const Op& op) { return op.kind == OpKind::scatter; };
   if (std::ranges::any_of(simple.ops, is_scatter)) {
     const auto scatters = positions_are_checked ? Scatters::are_checked : Scatters::if_checked;

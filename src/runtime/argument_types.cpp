@@ -4,8 +4,8 @@
 
 #include <ein/compile.hpp>
 #include <ein/typed.hpp>
+#include "compile/operand.hpp"
 #include "graph/diagnostic.hpp"
-#include "runtime/device.hpp"
 
 namespace ein {
 

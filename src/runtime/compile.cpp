@@ -2,6 +2,7 @@
 #include <ein/compile.hpp>
 
 #include <algorithm>
+#include <optional>
 
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
@@ -9,7 +10,6 @@
 #include "graph/dot.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/compiled_program.hpp"
-#include "runtime/program_plan.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
 #include "tensor/kept.hpp"
@@ -26,7 +26,8 @@ struct CompiledFunction::State final : Releasable {
   };
   struct Planned {
     std::vector<std::int64_t> signature;
-    std::shared_ptr<const engine::ProgramPlan> plan;
+    std::shared_ptr<const engine::Recording> recording;
+    std::shared_ptr<const engine::Compiled> compiled;
   };
   struct Entry {
     std::vector<std::int64_t> signature;
@@ -40,7 +41,7 @@ struct CompiledFunction::State final : Releasable {
                         call.signature.end()) &&
              std::equal(lengths.begin(), lengths.end(), call.lengths.begin(), call.lengths.end(),
                         same) &&
-             program->plan().recording()->reads.hold();
+             program->recording().reads.hold();
     }
   };
 
@@ -55,15 +56,15 @@ struct CompiledFunction::State final : Releasable {
 
   std::uint64_t oldest_use() override {
     const NoForkLock lock(mutex);
-    return std::min(oldest_use_of(entries, program_of), oldest_use_of(plans, plan_of));
+    return std::min(oldest_use_of(entries, program_of), oldest_use_of(plans, compiled_of));
   }
   void drop(std::uint64_t until, Dropped& dropped) override {
     const NoForkLock lock(mutex);
     drop_from(entries, until, dropped, program_of);
-    drop_from(plans, until, dropped, plan_of);
+    drop_from(plans, until, dropped, compiled_of);
   }
   static constexpr auto program_of = [](auto& entry) -> auto& { return entry.program; };
-  static constexpr auto plan_of = [](auto& planned) -> auto& { return planned.plan; };
+  static constexpr auto compiled_of = [](auto& planned) -> auto& { return planned.compiled; };
 
   /// The program for that call, which becomes the latest; null if there is none.
   std::shared_ptr<Program> find(const Call& call) {
@@ -83,24 +84,24 @@ struct CompiledFunction::State final : Releasable {
     return make_latest();
   }
 
-  /// The plan that holds for that call; null if there is none.
-  std::shared_ptr<const engine::ProgramPlan> find_plan(const Call& call) {
+  /// What was compiled that holds for that call; none if there is none.
+  std::optional<Planned> find_plan(const Call& call) {
     const NoForkLock lock(mutex);
     const auto found = std::find_if(plans.begin(), plans.end(), [&](const Planned& known) {
-      return is_of(known, call) && known.plan->guards().hold(call.lengths);
+      return is_of(known, call) && known.compiled->guards().hold(call.lengths);
     });
-    if (found == plans.end()) return nullptr;
+    if (found == plans.end()) return std::nullopt;
     std::rotate(plans.begin(), found, found + 1);
-    plans.front().plan->last_use.note();
-    return plans.front().plan;
+    plans.front().compiled->last_use.note();
+    return plans.front();
   }
   /// The recording that holds for that call; null if there is none.
   std::shared_ptr<const engine::Recording> find_recording(const Call& call) {
     const NoForkLock lock(mutex);
     const auto found = std::find_if(plans.begin(), plans.end(), [&](const Planned& known) {
-      return is_of(known, call) && known.plan->recording()->guards.hold(call.lengths);
+      return is_of(known, call) && known.recording->guards.hold(call.lengths);
     });
-    return found == plans.end() ? nullptr : found->plan->recording();
+    return found == plans.end() ? nullptr : found->recording;
   }
 
   void keep(Planned planned) {
@@ -134,7 +135,7 @@ struct CompiledFunction::State final : Releasable {
   static bool is_of(const Planned& known, const Call& call) {
     return std::equal(known.signature.begin(), known.signature.end(), call.signature.begin(),
                       call.signature.end()) &&
-           known.plan->recording()->reads.hold();
+           known.recording->reads.hold();
   }
 
   /// Only the latest program keeps the memory of its results.
@@ -200,18 +201,19 @@ std::shared_ptr<CompiledFunction::Program> CompiledFunction::find(Arguments argu
   // One trace at a time: what the function captured may change while it is traced.
   const std::lock_guard lock(state_->tracing);
   if (auto program = state_->find(call)) return program;
-  auto plan = types ? state_->find_plan(call) : nullptr;
+  std::optional<State::Planned> plan;
+  if (types) plan = state_->find_plan(call);
   if (!plan) {
     auto recording = types ? state_->find_recording(call) : nullptr;
     if (!recording)
       recording = std::make_shared<const engine::Recording>(arguments, types, function, context);
-    const auto planned = std::make_shared<engine::ProgramPlan>(recording, call.lengths);
-    planned->load();
-    plan = planned;
-    if (types) state_->keep({signature, plan});
+    const auto compiled = std::make_shared<engine::Compiled>(recording->graph, recording->job(),
+                                                             call.lengths, recording->guards);
+    compiled->load();
+    plan = {signature, recording, compiled};
+    if (types) state_->keep(*plan);
   }
-  auto made = std::make_shared<Program>(plan, arguments, call.lengths);
-  made->load();
+  auto made = std::make_shared<Program>(plan->recording, plan->compiled, arguments, call.lengths);
   auto program = state_->keep({std::move(signature), std::move(call.lengths), std::move(made)});
   bound_plans();
   return program;
@@ -228,8 +230,8 @@ std::shared_ptr<const CompiledFunction::Program> CompiledFunction::latest() cons
 Graph CompiledFunction::graph() const { return latest()->graph(); }
 Cost CompiledFunction::cost() const { return latest()->cost(); }
 MemoryPlan CompiledFunction::memory() const { return latest()->memory(); }
-CostOfLengths CompiledFunction::cost_formula() const { return latest()->plan().cost_formula(); }
-MemoryFormula CompiledFunction::memory_formula() const { return latest()->plan().memory_formula(); }
+CostOfLengths CompiledFunction::cost_formula() const { return latest()->cost_formula(); }
+MemoryFormula CompiledFunction::memory_formula() const { return latest()->memory_formula(); }
 StepBill CompiledFunction::bill() const { return latest()->bill(); }
 std::vector<Exchange> CompiledFunction::exchanges() const { return latest()->exchanges(); }
 std::string CompiledFunction::print() const { return latest()->print(); }
@@ -266,8 +268,8 @@ Program engine::lowered(const std::function<std::vector<Tensor>(std::span<const 
     return (*static_cast<const std::function<std::vector<Tensor>(std::span<const Tensor>)>*>(
         context))(x);
   };
-  auto recording = std::make_shared<const Recording>(arguments, nullptr, call, &function);
-  return ProgramPlan(std::move(recording), {}, device).program();
+  const Recording recording(arguments, nullptr, call, &function);
+  return Compiled(recording.graph, recording.job(device), {}, recording.guards).program();
 }
 
 }  // namespace ein

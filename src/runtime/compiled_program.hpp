@@ -1,4 +1,4 @@
-// One program of a compiled function: a plan, for the lengths of a call.
+// One program of a compiled function, for the lengths of a call, with the memory that it keeps.
 #pragma once
 
 #include <atomic>
@@ -6,14 +6,13 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <ein/compile.hpp>
+#include "compile/compiled.hpp"
 #include "cost/step_bill.hpp"
 #include "graph/svg.hpp"
-#include "runtime/program_plan.hpp"
+#include "runtime/recording.hpp"
 #include "runtime/scratch.hpp"
 #include "tensor/kept.hpp"
 
@@ -21,18 +20,17 @@ namespace ein::detail {
 
 class CompiledFunction::Program {
  public:
-  /// For arguments of these lengths, which the plan's guards allow; load() makes it ready to run.
-  Program(std::shared_ptr<const engine::ProgramPlan> plan, Arguments arguments,
+  /// For arguments of these lengths, which the guards of `compiled` allow.
+  Program(std::shared_ptr<const engine::Recording> recording,
+          std::shared_ptr<const engine::Compiled> compiled, Arguments arguments,
           const SizeValues& lengths);
 
-  /// Makes the kernels, of a plan that is loaded.
-  void load();
   /// Runs on memory of `scratch`. One run at a time; others wait.
   std::vector<Tensor> run(Arguments arguments, engine::Scratch& scratch);
   /// Frees results that nobody holds, unless a run goes on.
   void forget_results();
 
-  const engine::ProgramPlan& plan() const { return *plan_; }
+  const engine::Recording& recording() const { return *recording_; }
   const Graph& graph() const { return accounts().graph; }
   const Cost& cost() const { return accounts().cost; }
   const StepBill& bill() const { return accounts().bill; }
@@ -43,7 +41,9 @@ class CompiledFunction::Program {
   }
   const std::vector<Exchange>& exchanges() const { return accounts().exchanges; }
   std::string svg() const { return to_svg(graph(), roles_); }
-  std::string print() const { return plan_->print(); }
+  CostOfLengths cost_formula() const { return bound_.compiled().cost_formula(); }
+  MemoryFormula memory_formula() const { return recording_->memory_formula(bound_.compiled()); }
+  std::string print() const { return bound_.compiled().print(); }
 
   LastUse last_use;
 
@@ -61,28 +61,22 @@ class CompiledFunction::Program {
   void note_memory(Arguments arguments);
   /// No argument may share memory with what is assigned to.
   void require_apart(Arguments arguments) const;
-  const std::vector<Tensor>& state() const { return plan_->recording()->state; }
-  const engine::MeshPointer& mesh() const { return plan_->recording()->mesh; }
+  const std::vector<Tensor>& state() const { return recording_->state; }
+  const engine::MeshPointer& mesh() const { return recording_->mesh; }
+  /// On each process that is here: its state, and the addresses of all that stays where it is.
+  void place_state();
 
-  std::shared_ptr<const engine::ProgramPlan> plan_;
-  SizesAt sizes_;
-  Device device_;
+  std::shared_ptr<const engine::Recording> recording_;
+  engine::Bound bound_;
   std::size_t arguments_;
-  std::vector<ein::Program::Result> results_;
-  std::unique_ptr<const engine::Kernels> kernels_;
   std::vector<InputRole> roles_;  // of the inputs
   MemoryPlan memory_;
   std::atomic<std::size_t> workspace_{0};  // of the latest run's threads; read while others run
-  struct Kept {
-    std::size_t bytes;
-    std::shared_ptr<Storage> storage;
-  };
-  std::vector<std::pair<std::size_t, std::size_t>> arena_offsets_;  // of buffers
   /// What a process runs the program on: this one, or each of those that it stands for.
   struct Here {
     const mesh::Process* process = nullptr;  // null without a mesh
     std::vector<Tensor> state;  // its parts; private copies of whole tensors that are assigned
-    std::unordered_map<int, Kept> kept;  // of the results
+    std::vector<std::shared_ptr<Storage>> kept;  // of the result buffers
     std::vector<std::byte*> addresses;
   };
   std::vector<Tensor> run(Here& here, std::size_t number, Arguments arguments,

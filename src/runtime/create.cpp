@@ -5,9 +5,9 @@
 #include <ein/complex.hpp>
 #include <ein/error.hpp>
 #include "backend/backend.hpp"
+#include "compile/operand.hpp"
 #include "graph/named.hpp"
 #include "nest/random.hpp"
-#include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"

@@ -1,9 +1,5 @@
 // Devices: their memory, and tensors that move between them.
-#include "runtime/device.hpp"
-
-#include <algorithm>
-
-#include "tensor/kept.hpp"
+#include <utility>
 
 #include <ein/autograd.hpp>
 #include <ein/create.hpp>
@@ -11,10 +7,12 @@
 #include <ein/hardware.hpp>
 #include <ein/memory.hpp>
 #include "backend/backend.hpp"
+#include "compile/operand.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/custom.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/memory_count.hpp"
 
 namespace ein {
@@ -102,47 +100,4 @@ void detail::not_on_the_host(const TensorData& data) {
                   ", where the host cannot reach it\n  help: copy it with .to(ein::cpu)");
 }
 
-namespace engine {
-
-std::byte* first_element(const Tensor& x) {
-  if (!x.storage()) detail::no_elements_here(x.impl());
-  return x.storage()->data() + x.offset() * static_cast<std::int64_t>(x.element_size());
-}
-
-bool goes_back(const Strides& strides) {
-  return std::any_of(strides.begin(), strides.end(), [](Size stride) { return goes_back(stride); });
-}
-
-Size elements_back(const Shape& shape, const Strides& strides) {
-  if (!goes_back(strides)) return 0;
-  if (std::find(shape.begin(), shape.end(), Size(0)) != shape.end()) return 0;
-  Size elements = 0;
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (goes_back(strides[d])) elements += (shape[d] - 1) * -strides[d];
-  }
-  return elements;
-}
-
-std::int64_t elements_unaligned(const Tensor& x) {
-  if (x.offset() == 0) return 0;
-  const std::size_t elements = backend_of(x.device()).alignment() / x.element_size();
-  if (elements <= 1) return 0;
-  return (x.offset() - elements_back(x.shape(), x.strides())) % static_cast<std::int64_t>(elements);
-}
-
-std::int64_t elements_before(const Tensor& x) {
-  if (x.offset() == 0) return 0;  // then nothing is below it
-  return elements_back(x.shape(), x.strides()) + elements_unaligned(x);
-}
-
-InputLayout layout_of(const Tensor& like, const Shape& shape, const Strides& strides) {
-  return {strides, elements_back(shape, strides) + elements_unaligned(like)};
-}
-InputLayout layout_of(const Tensor& x) { return layout_of(x, x.shape(), x.strides()); }
-
-std::byte* address_of(const Tensor& x) {
-  return first_element(x) - elements_before(x) * static_cast<std::int64_t>(x.element_size());
-}
-
-}  // namespace engine
 }  // namespace ein

@@ -9,15 +9,11 @@
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
 
+#include "compile/operand.hpp"
 #include "graph/build.hpp"
 #include "graph/diagnostic.hpp"
-#include "graph/after_pass.hpp"
-#include "passes/complex.hpp"
-#include "passes/contraction_order.hpp"
-#include "passes/place_results.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
-#include "runtime/device.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"
 #include "runtime/writes.hpp"
@@ -117,36 +113,28 @@ Graph graph_of_value(const detail::PatternArgument& pattern, engine::Operands op
   }
   op.expr = formula.value_or(Ex::integer(0));
   graph.outputs = {append(graph, std::move(op))};
-  return after_pass("graph", std::move(graph));
+  verify(graph);
+  return graph;
 }
 
 /// Computes the graph's result where c lies, which is operand number `to`.
-std::shared_ptr<const engine::Plan> plan_of(const detail::PatternArgument& pattern,
-                                            const Graph& graph, engine::Operands operands,
-                                            std::size_t to) {
-  std::vector<InputLayout> layouts;
-  std::vector<int> memory;
+std::shared_ptr<const engine::Plan> plan_of(const detail::PatternArgument& pattern, Graph graph,
+                                            engine::Operands operands, std::size_t to) {
+  engine::Job job{.call = what, .device = engine::common_device(what, operands)};
   for (const Tensor* operand : operands) {
-    layouts.push_back(engine::layout_of(*operand));
-    memory.push_back(static_cast<int>(memory.size()));
+    job.memory.push_back(static_cast<int>(job.layouts.size()));
+    job.layouts.push_back(engine::layout_of(*operand));
   }
-  Program program = lower(after_pass("order_contractions", order_contractions(graph)), layouts);
-  const AssignedInput assigned{static_cast<int>(to), layouts[to]};
-  assign_inputs(program, {&assigned, 1}, {}, memory);
-  // What is computed where c lies needs no buffer of its own any more.
-  const auto is_used = [&](std::size_t buffer) {
-    return std::any_of(program.nests.begin(), program.nests.end(), [&](const LoopNest& nest) {
-      for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
-        if (nest.operand(o).buffer == static_cast<int>(buffer)) return true;
-      }
-      return false;
-    });
-  };
-  while (program.buffers.size() > operands.size() && !is_used(program.buffers.size() - 1))
-    program.buffers.pop_back();
+  ValueId input = -1;
+  for (std::size_t inputs = 0; inputs <= to; ++inputs) {
+    do ++input;
+    while (graph.op(input).kind != OpKind::input);
+  }
+  graph.assignments = {{input, graph.outputs.front()}};
+  graph.outputs.clear();
   return std::make_shared<const engine::Plan>(
-      std::string(what) + " \"" + std::string(pattern.text()) + "\"", std::move(program),
-      engine::common_device(what, operands));
+      std::string(what) + " \"" + std::string(pattern.text()) + "\"",
+      std::make_unique<engine::Compiled>(std::move(graph), job));
 }
 
 }  // namespace
@@ -199,8 +187,7 @@ void detail::run_into(const Tensor& c, const PatternArgument& pattern,
   auto plan = engine::find_plan(key);
   if (!plan) {
     const std::vector<std::int64_t> words(key.words().begin(), key.words().end());
-    plan = plan_of(pattern, without_complex(graph(), what), engine::RealOperands(all).operands(),
-                   given.size());
+    plan = plan_of(pattern, graph(), engine::RealOperands(all).operands(), given.size());
     engine::keep_plan(engine::PlanKey(words), plan);
   }
   engine::run(*plan, all);

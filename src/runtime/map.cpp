@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include <ein/error.hpp>
+#include "compile/operand.hpp"
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "runtime/complex.hpp"
-#include "runtime/device.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/rank.hpp"
 
@@ -122,7 +122,8 @@ void copy(const Tensor& from, const Tensor& to) {
       program.buffers.push_back({elements_up_to_last(x->shape(), layout_of(*x)), x->dtype()});
     }
     program.nests.push_back(copy_nest(operand(0, from), operand(1, to)));
-    plan = std::make_shared<const Plan>("copy", std::move(program), from.device());
+    plan = std::make_shared<const Plan>(
+        "copy", std::make_unique<Compiled>(std::move(program), from.device()));
     keep_plan(key, plan);
   }
   const Tensor* const operands[] = {&from, &to};

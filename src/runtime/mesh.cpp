@@ -291,6 +291,20 @@ Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape,
   return made_of(mesh, std::move(placement), std::move(shape), std::move(parts));
 }
 
+std::vector<Tensor> run_parts(const MeshPointer& mesh, const std::vector<Placement>& placements,
+                              const std::function<Shape(std::size_t)>& shape_of,
+                              const std::function<std::vector<Tensor>(std::size_t)>& f) {
+  std::vector<std::vector<Tensor>> parts(placements.size(), std::vector<Tensor>(mesh->here.size()));
+  for_each_here(*mesh, [&](std::size_t h) {
+    std::vector<Tensor> own = f(h);
+    for (std::size_t r = 0; r < own.size(); ++r) parts[r][h] = std::move(own[r]);
+  });
+  std::vector<Tensor> results;
+  for (std::size_t r = 0; r < placements.size(); ++r)
+    results.push_back(joined(mesh, placements[r], shape_of(r), std::move(parts[r])));
+  return results;
+}
+
 Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
                   const std::function<Tensor(const Tensor&)>& f) {
   const detail::PlacedData& placed = *x.impl().placed;

@@ -84,6 +84,11 @@ std::size_t local_bytes(const Tensor& x);
 
 /// A tensor of this shape whose parts these are; the first of them where it is whole.
 Tensor joined(const MeshPointer& mesh, Placement placement, Shape shape, std::vector<Tensor> parts);
+/// What each process that is here computes, together: f(here) gives its parts of results, which lie
+/// as `placements` say and have the shapes shape_of(result) as a whole.
+std::vector<Tensor> run_parts(const MeshPointer& mesh, const std::vector<Placement>& placements,
+                              const std::function<Shape(std::size_t)>& shape_of,
+                              const std::function<std::vector<Tensor>(std::size_t)>& f);
 /// The tensor whose parts are f(part) and which has this shape.
 Tensor with_parts(const Tensor& x, Shape shape, Placement placement,
                   const std::function<Tensor(const Tensor&)>& f);

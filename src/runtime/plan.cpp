@@ -7,16 +7,13 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include <ein/parallel.hpp>
+#include "compile/operand.hpp"
 #include "cost/scope.hpp"
-#include "graph/after_pass.hpp"
 #include "nest/at_sizes.hpp"
 #include "nest/heap_bytes.hpp"
 #include "passes/complex.hpp"
-#include "passes/short_forms.hpp"
-#include "passes/simplify.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/custom.hpp"
-#include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
@@ -27,9 +24,11 @@
 namespace ein::engine {
 
 namespace {
-Program grouped(Program program, Device device) {
-  backend_of(device).group(program);
-  return program;
+
+/// Of a program of numbers.
+std::unique_ptr<const Bound> bound_to(std::unique_ptr<Compiled> compiled) {
+  compiled->load();
+  return std::make_unique<const Bound>(std::shared_ptr<const Compiled>(std::move(compiled)));
 }
 
 }  // namespace
@@ -50,22 +49,9 @@ Device common_device(const std::string& call, Operands operands) {
                   "\n  help: move them to one with .to(device), such as ein::cuda or ein::cpu");
 }
 
-Executable::Executable(Program lowered, Device device)
-    : Executable(grouped(std::move(lowered), device), nullptr) {
-  kernels = backend_of(device).compile(program);
-}
-
-Executable::Executable(Program grouped, std::unique_ptr<const Kernels> made)
-    : program(std::move(grouped)), kernels(std::move(made)) {
-  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
-    if (!program.buffers[b].is_local) buffer_bytes += program.buffers[b].bytes();
-  }
-  kept.add(sizeof *this + heap_bytes(program));
-}
-
 Plan::Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options)
     : call_(std::move(call)),
-      graph_(without_complex(graph, call_, options)),
+      graph_(real_graph(graph, call_, options)),
       device_(device),
       options_(options),
       kept_(sizeof *this + heap_bytes_of_all(call_, graph_)) {
@@ -91,23 +77,21 @@ Plan::Plan(std::string call, const Graph& graph, Operands operands, const OrderO
 Plan::Plan(std::string call, const Graph& graph, Device device)
     : Plan(std::move(call), graph, device, {}) {}
 
-Plan::Plan(std::string call, Program program, Device device)
+Plan::Plan(std::string call, std::unique_ptr<Compiled> compiled)
     : call_(std::move(call)),
-      device_(device),
-      executable_(std::make_unique<Executable>(std::move(program), device)),
-      made_(executable_.get()),
+      device_(compiled->device()),
+      bound_(bound_to(std::move(compiled))),
+      made_(bound_.get()),
       kept_(sizeof *this + heap_bytes(call_)) {}
 
-Plan::Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
-           std::unique_ptr<const Executable> executable)
+Plan::Plan(std::shared_ptr<const Plan> of_formulas, std::unique_ptr<const Bound> bound)
     : call_(of_formulas->call_),
       of_formulas_(std::move(of_formulas)),
-      values_(std::move(values)),
       complex_results_(of_formulas_->complex_results_),
       device_(of_formulas_->device_),
-      executable_(std::move(executable)),
-      made_(executable_.get()),
-      kept_(sizeof *this + heap_bytes_of_all(call_, values_)) {}
+      bound_(std::move(bound)),
+      made_(bound_.get()),
+      kept_(sizeof *this + heap_bytes(call_)) {}
 
 const Graph& Plan::graph() const {
   if (!of_formulas_) return graph_;
@@ -117,49 +101,43 @@ const Graph& Plan::graph() const {
 
 const Graph& Plan::known_graph() const {
   if (of_formulas_ && graph_.ops.empty()) {
-    SizesAt sizes(values_);
+    SizesAt sizes(bound_->lengths());
     graph_ = at_sizes(of_formulas_->graph_, sizes);
     kept_.add(heap_bytes(graph_));
   }
   return graph_;
 }
 
-const ProcessGraph& Plan::distributed() const {
-  const NoForkLock lock(distributing_);
-  if (!distributed_) {
-    distributed_.emplace(distribute(call_, graph(), mesh_->axes, operand_placements_,
-                                    result_placements_.placements));
-    kept_.add(heap_bytes(distributed_->graph));
+Job Plan::job() const {
+  Job job{.call = call_, .device = device_, .layouts = layouts_, .order = options_};
+  if (mesh_) {
+    job.mesh = mesh_->axes;
+    job.operands = operand_placements_;
+    job.results = result_placements_.placements;
   }
-  return *distributed_;
+  return job;
 }
 
-Program Plan::lowered() const {
-  const Graph& own = mesh_ ? distributed().graph : graph();
-  return lower(after_pass("order_contractions", order_contractions(with_short_forms(own), options_)),
-               layouts_);
-}
-
-const Executable& Plan::executable() const {
-  if (const Executable* made = made_.load(std::memory_order_acquire)) return *made;
-  const Executable& made = make_executable();
+const Bound& Plan::bound() const {
+  if (const Bound* made = made_.load(std::memory_order_acquire)) return *made;
+  const Bound& made = make_bound();
   bound_plans();
   return made;
 }
 
-const Executable& Plan::make_executable() const {
+const Bound& Plan::make_bound() const {
   const NoForkLock lock(mutex_);
-  if (!executable_) {
-    executable_ = std::make_unique<Executable>(lowered(), device_);
-    made_.store(executable_.get(), std::memory_order_release);
+  if (!bound_) {
+    bound_ = bound_to(std::make_unique<Compiled>(known_graph(), job()));
+    made_.store(bound_.get(), std::memory_order_release);
   }
-  return *executable_;
+  return *bound_;
 }
 
 const Cost& Plan::cost() const {
-  const Program& program = executable().program;
+  const Bound& made = bound();
   const NoForkLock lock(mutex_);
-  if (!cost_) cost_ = ein::cost(program);
+  if (!cost_) cost_ = ein::cost(made.program());
   return *cost_;
 }
 
@@ -170,9 +148,7 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
     if (known->wanted == wanted) return *known;
   }
   const Graph& graph = known_graph();
-  const std::vector<bool> given(graph.outputs.size(), true);
-  autograd::Vjp vjp = autograd::vjp(graph, wanted, given);
-  vjp.graph = after_pass("simplify", simplify(vjp.graph, true));
+  autograd::Vjp vjp = derivative_of(graph, wanted);
   kept_.add(sizeof(Backward) + heap_bytes(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
@@ -182,63 +158,43 @@ namespace {
 
 /// Of one process, on its parts of the operands.
 std::vector<Tensor> execute(const Plan& plan, Operands operands, const mesh::Process* process) {
-  const Executable& executable = plan.executable();
+  const Bound& bound = plan.bound();
   const Backend& backend = backend_of(plan.device());
-  const Program& program = executable.program;
-  const std::size_t count = program.buffers.size();
-  SmallArray<std::byte*, 8> addresses(count);
-  SmallArray<std::shared_ptr<Storage>, 4> allocated(count - operands.size());
+  SmallArray<std::byte*, 8> addresses(bound.buffers());
+  SmallArray<std::shared_ptr<Storage>, 2> results(bound.result_buffers().size());
+  std::fill(addresses.begin(), addresses.end(), nullptr);
   for (std::size_t b = 0; b < operands.size(); ++b) addresses[b] = address_of(*operands[b]);
-  for (std::size_t b = operands.size(); b < count; ++b) {
-    const Program::Buffer& buffer = program.buffers[b];
-    std::shared_ptr<Storage>& storage = allocated[b - operands.size()];
-    if (!buffer.is_local) storage = backend.allocate(buffer.bytes());
-    addresses[b] = storage ? storage->data() : nullptr;
+  std::size_t r = 0;
+  for (const auto& [buffer, bytes] : bound.result_buffers()) {
+    results[r] = backend.allocate(bytes);
+    addresses[buffer] = results[r++]->data();
   }
   const int threads = num_threads();
-  const std::size_t workspace_bytes = executable.kernels->workspace_bytes(threads);
+  const std::size_t block_bytes = bound.block_bytes(threads);
   if (CostRecorder::is_active())
-    CostRecorder::record(plan.call(), plan.cost(), executable.buffer_bytes + workspace_bytes);
-  std::shared_ptr<Storage> workspace;
-  if (workspace_bytes > 0) workspace = backend.allocate(workspace_bytes);
-  executable.kernels->run(
-      {{addresses.data(), count}, workspace ? workspace->data() : nullptr, {}, threads, process});
-  executable.kernels->require_success(plan.call());
-  std::vector<Tensor> results;
-  results.reserve(program.results.size());
-  for (const Program::Result& result : program.results) {
-    const auto b = static_cast<std::size_t>(result.buffer);
-    if (b < operands.size()) {
-      results.emplace_back(
-          detail::view_of(operands[b]->storage(), result.dtype, result.shape, result.strides,
-                          operands[b]->offset() - elements_before(*operands[b]) + result.offset));
-    } else {
-      results.emplace_back(detail::view_of(allocated[b - operands.size()], result.dtype,
-                                           result.shape, result.strides, result.offset));
-    }
-  }
-  return results;
+    CostRecorder::record(plan.call(), plan.cost(), bound.result_bytes() + block_bytes);
+  const std::shared_ptr<Storage> block = block_bytes > 0 ? backend.allocate(block_bytes) : nullptr;
+  bound.run({addresses.data(), bound.buffers()}, block ? block->data() : nullptr, {}, threads,
+            process);
+  bound.kernels().require_success(plan.call());
+  return bound.results([&](std::size_t b) -> const Tensor& { return *operands[b]; },
+                       [&](std::size_t memory) { return results[memory]; });
 }
 
 std::vector<Tensor> execute(const Plan& plan, Operands operands) {
   const MeshPointer& mesh = plan.mesh();
   if (!mesh) return execute(plan, operands, nullptr);
-  const std::vector<Placement>& placements = plan.placements();
-  std::vector<std::vector<Tensor>> parts(placements.size(), std::vector<Tensor>(mesh->here.size()));
-  for_each_here(*mesh, [&](std::size_t h) {
+  const auto shape_of = [&](std::size_t r) {
+    return plan.graph().op(plan.graph().outputs[r]).shape;
+  };
+  const auto run_here = [&](std::size_t h) {
     std::vector<const Tensor*> own;
     for (const Tensor* operand : operands) own.push_back(&part_of(*operand, h));
     for (const Tensor& coordinate : mesh->here[h].coordinates(plan.device()))
       own.push_back(&coordinate);
-    std::vector<Tensor> results = execute(plan, own, &mesh->here[h].process);
-    for (std::size_t r = 0; r < results.size(); ++r) parts[r][h] = std::move(results[r]);
-  });
-  std::vector<Tensor> results;
-  for (std::size_t r = 0; r < placements.size(); ++r) {
-    const Op& output = plan.graph().op(plan.graph().outputs[r]);
-    results.push_back(joined(mesh, placements[r], output.shape, std::move(parts[r])));
-  }
-  return results;
+    return execute(plan, own, &mesh->here[h].process);
+  };
+  return run_parts(mesh, plan.bound().compiled().placements(), shape_of, run_here);
 }
 
 }  // namespace

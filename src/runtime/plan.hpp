@@ -18,10 +18,8 @@
 #include <ein/pattern.hpp>
 #include <ein/tensor.hpp>
 #include "autograd/vjp.hpp"
-#include "backend/backend.hpp"
-#include "passes/contraction_order.hpp"
-#include "passes/distribute.hpp"
-#include "passes/lower.hpp"
+#include "compile/compiled.hpp"
+#include "compile/passes.hpp"
 #include "tensor/kept.hpp"
 #include "tensor/size_scope.hpp"
 
@@ -41,18 +39,6 @@ using MeshPointer = std::shared_ptr<const detail::MeshData>;
 struct ResultPlacements {
   MeshPointer mesh{};  // null: the operands say it
   std::vector<std::optional<Placement>> placements{};
-};
-
-/// A program with its kernels for a device.
-struct Executable {
-  Executable(Program lowered, Device device);
-  Executable(Program grouped, std::unique_ptr<const Kernels> made);
-
-  Program program;
-  std::unique_ptr<const Kernels> kernels;
-  /// Bytes of the buffers that a run allocates; its workspace comes on top.
-  std::size_t buffer_bytes = 0;
-  KeptBytes kept{};  // of the program
 };
 
 /// Where the operands of a call lie: an Error of kind `device` that names them when that is not one
@@ -78,26 +64,23 @@ class Plan : public std::enable_shared_from_this<Plan> {
   /// Without operands.
   Plan(std::string call, const Graph& graph, Device device);
   /// Without a graph: what is neither traced nor differentiated.
-  Plan(std::string call, Program program, Device device);
-  /// Of one whose sizes are formulas, for these values.
-  Plan(std::shared_ptr<const Plan> of_formulas, SizeValues values,
-       std::unique_ptr<const Executable> executable);
+  Plan(std::string call, std::unique_ptr<Compiled> compiled);
+  /// Of one whose sizes are formulas, for the lengths of `bound`.
+  Plan(std::shared_ptr<const Plan> of_formulas, std::unique_ptr<const Bound> bound);
 
   const std::string& call() const { return call_; }  // for people
   const Graph& graph() const;
   Device device() const { return device_; }
   /// The mesh on which operands are placed; null where all are whole.
   const MeshPointer& mesh() const { return mesh_; }
-  /// Of the results, on that mesh.
-  const std::vector<Placement>& placements() const { return distributed().outputs; }
   /// Whether any of the results, and whether this one, is complex to the caller. Programs have
   /// pairs of real numbers.
   bool has_complex_results() const { return !complex_results_.empty(); }
   bool is_complex(std::size_t result) const { return complex_results_[result]; }
-  /// What its graph is lowered to, for no device yet.
-  Program lowered() const;
+  /// What its graph is compiled for.
+  Job job() const;
   /// Made when it is first wanted.
-  const Executable& executable() const;
+  const Bound& bound() const;
   /// Of the nests; counted when it is first wanted.
   const Cost& cost() const;
   const Backward& backward(const std::vector<bool>& wanted) const;
@@ -106,28 +89,23 @@ class Plan : public std::enable_shared_from_this<Plan> {
 
  private:
   Plan(std::string call, const Graph& graph, Device device, const OrderOptions& options);
-  const Executable& make_executable() const;
+  const Bound& make_bound() const;
   /// With the lock.
   const Graph& known_graph() const;
-  /// What each process computes, when that is first wanted.
-  const ProcessGraph& distributed() const;
 
   std::string call_;
   mutable Graph graph_;  // of formulas, when it is first wanted
   std::shared_ptr<const Plan> of_formulas_;
-  SizeValues values_;
   std::vector<bool> complex_results_;  // empty where none is
   Device device_;
   std::vector<InputLayout> layouts_;
   MeshPointer mesh_;
   std::vector<Placement> operand_placements_;
   ResultPlacements result_placements_;
-  mutable std::mutex distributing_;
-  mutable std::optional<const ProcessGraph> distributed_;
   OrderOptions options_;
   mutable std::mutex mutex_;
-  mutable std::unique_ptr<const Executable> executable_;
-  mutable std::atomic<const Executable*> made_{nullptr};  // the same, found without the lock
+  mutable std::unique_ptr<const Bound> bound_;
+  mutable std::atomic<const Bound*> made_{nullptr};  // the same, found without the lock
   mutable std::optional<Cost> cost_;
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
   KeptBytes kept_;

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "runtime/device.hpp"
+#include "compile/operand.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/range_plan.hpp"

@@ -101,44 +101,43 @@ SizeGuards guards_of_names(const SizeValues& values) {
   return guards;
 }
 
-}  // namespace
-
-RangePlan::RangePlan(const OpenSizes& open, Operands like, const MakePlan& make) {
+/// For these sizes passes decide whatever they ask. None where plans would not have the bits of
+/// those of numbers.
+std::optional<Range> range_of(const OpenSizes& open, Operands like, const MakePlan& make) {
   const SizeScope scope(open.values(), SizeScope::Reading::is_guard,
                         guards_of_names(open.values()));
   const std::vector<Tensor> named = open.named(like);
   std::vector<const Tensor*> operands;
   for (const Tensor& x : named) operands.push_back(&x);
-  plan_ = make(operands);
-  program_ = plan_->lowered();
-  if (!has_bits_of_numbers(program_)) return;
-  const Backend& backend = backend_of(plan_->device());
-  backend.group(program_);
-  kernels_ = backend.plan(program_);
-  guards_ = scope.guards();
-  kept_.add(sizeof *this + heap_bytes(program_));
+  Range range{make(operands), nullptr};
+  const auto compiled = std::make_shared<Compiled>(range.plan->graph(), range.plan->job(),
+                                                   open.values(), scope.guards());
+  if (!has_bits_of_numbers(compiled->program())) return std::nullopt;
+  compiled->load();
+  range.compiled = compiled;
+  return range;
 }
 
-std::shared_ptr<const Plan> RangePlan::at(const SizeValues& values) const {
-  SizesAt sizes(values);
-  // An Error where there are too many.
-  for (const Program::Buffer& buffer : program_.buffers) sizes(buffer.bytes());
-  Program program = at_sizes(program_, sizes);
+/// The plan of these sizes; null where a program of numbers has simpler nests.
+std::shared_ptr<const Plan> plan_at(const Range& range, const SizeValues& values) {
+  auto bound = std::make_unique<const Bound>(range.compiled, values);
+  Program program = bound->program();
   for (LoopNest& nest : program.nests) {
     const std::size_t axes = nest.axes.size();
     simplify(nest);
     if (nest.axes.size() != axes) return nullptr;
   }
-  auto kernels = kernels_->at(sizes);
-  return std::make_shared<const Plan>(
-      plan_, values, std::make_unique<const Executable>(std::move(program), std::move(kernels)));
+  return std::make_shared<const Plan>(range.plan, std::move(bound));
 }
 
-std::shared_ptr<const RangePlan> RangePlans::find(const SizeValues& values) {
+}  // namespace
+
+std::optional<Range> RangePlans::find(const SizeValues& values) {
   const NoForkLock lock(mutex_);
-  const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                  [&](const auto& plan) { return plan->holds(values); });
-  return found == plans_.end() ? nullptr : *found;
+  const auto found = std::find_if(ranges_.begin(), ranges_.end(), [&](const Range& range) {
+    return range.compiled->guards().hold(values);
+  });
+  return found == ranges_.end() ? std::nullopt : std::optional(*found);
 }
 
 bool RangePlans::may_make() {
@@ -148,10 +147,10 @@ bool RangePlans::may_make() {
   return true;
 }
 
-void RangePlans::keep(std::shared_ptr<const RangePlan> made) {
+void RangePlans::keep(const std::optional<Range>& made) {
   const NoForkLock lock(mutex_);
-  if (made && made->is_sound())
-    plans_.push_back(std::move(made));
+  if (made)
+    ranges_.push_back(*made);
   else
     attempts_ = most_attempts;
 }
@@ -165,8 +164,8 @@ void verify(const Plan& plan, const Plan& alone) {
     for (const LoopNest& nest : program.nests) text += to_string(nest) + "\n";
     return text;
   };
-  const std::string ours = to_string(plan.graph()) + nests(plan.executable().program),
-                    theirs = to_string(alone.graph()) + nests(alone.executable().program);
+  const std::string ours = to_string(plan.graph()) + nests(plan.bound().program()),
+                    theirs = to_string(alone.graph()) + nests(alone.bound().program());
   if (ours != theirs)
     throw std::logic_error(plan.call() + ": a plan of a range is\n" + ours + "not\n" + theirs);
 }
@@ -175,16 +174,17 @@ void verify(const Plan& plan, const Plan& alone) {
 
 std::shared_ptr<const Plan> RangePlans::plan(const OpenSizes& open, Operands operands,
                                              const MakePlan& make) try {
-  auto range = find(open.values());
+  std::optional<Range> range = find(open.values());
   if (!range) {
     if (!may_make()) return nullptr;
     // Of numbers that is soon known.
-    if (has_bits_of_numbers(make(operands)->lowered()))
-      range = std::make_shared<const RangePlan>(open, operands, make);
+    const auto numbers = make(operands);
+    if (has_bits_of_numbers(lowered(numbers->graph(), numbers->job()).program))
+      range = range_of(open, operands, make);
     keep(range);
-    if (!range || !range->is_sound()) return nullptr;
+    if (!range) return nullptr;
   }
-  auto plan = range->at(open.values());
+  auto plan = plan_at(*range, open.values());
   if (plan && verifies_passes()) verify(*plan, *make(operands));
   return plan;
 } catch (const Error&) {

@@ -1,8 +1,9 @@
-// RangePlan: what calls mean that differ in sizes alone, for all sizes that its guards allow.
+// Ranges: what calls mean that differ in sizes alone, for all sizes that its guards allow.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "runtime/plan.hpp"
@@ -30,23 +31,10 @@ class OpenSizes {
   std::vector<std::vector<std::size_t>> orders_;  // of dimensions, the slowest first
 };
 
-class RangePlan {
- public:
-  /// Decides for these sizes whatever passes ask.
-  RangePlan(const OpenSizes& open, Operands like, const MakePlan& make);
-
-  /// Whether its plans give the bits of plans of numbers.
-  bool is_sound() const { return kernels_ != nullptr; }
-  bool holds(const SizeValues& values) const { return guards_.hold(values); }
-  /// The plan of these sizes; null where a program of numbers has simpler nests.
-  std::shared_ptr<const Plan> at(const SizeValues& values) const;
-
- private:
-  std::shared_ptr<const Plan> plan_;  // its graph has formulas
-  Program program_;
-  SizeGuards guards_;
-  std::unique_ptr<const KernelsPlan> kernels_;
-  KeptBytes kept_;
+/// A call whose sizes are formulas: its graph, and what was compiled of it.
+struct Range {
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Compiled> compiled;
 };
 
 /// Those of one kind of call. Thread-safe.
@@ -59,17 +47,17 @@ class RangePlans {
   LastUse last_use;
 
  private:
-  std::shared_ptr<const RangePlan> find(const SizeValues& values);
+  std::optional<Range> find(const SizeValues& values);
   bool may_make();
-  /// None, or one that is not sound: there will be no others.
-  void keep(std::shared_ptr<const RangePlan> made);
+  /// None: there will be no others.
+  void keep(const std::optional<Range>& made);
 
   /// Guards that are met too seldom pay for no more.
   static constexpr int most_attempts = 8;
   std::mutex mutex_;
   bool is_first_ = true;
   int attempts_ = 0;
-  std::vector<std::shared_ptr<const RangePlan>> plans_;
+  std::vector<Range> ranges_;
   KeptBytes kept_{sizeof *this};
 };
 

@@ -1,9 +1,12 @@
 #include "runtime/recording.hpp"
 
+#include <algorithm>
+
+#include "compile/operand.hpp"
 #include "nest/heap_bytes.hpp"
 #include "runtime/complex.hpp"
-#include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
+#include "runtime/writes.hpp"
 
 namespace ein::engine {
 
@@ -51,6 +54,55 @@ Recording::Recording(std::span<const Tensor> given, const ArgumentTypes* types,
            : results.empty() ? cpu
                              : results.front().device();
   kept.add(sizeof *this + heap_bytes(graph));
+}
+
+namespace {
+
+/// For each input the first that shares its memory, among tensors from outside.
+std::vector<int> shared_memory(const Recording& recording) {
+  const std::vector<Tensor>& state = recording.state;
+  const std::size_t arguments = recording.arguments;
+  std::vector<int> memory(recording.layouts.size());
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int>(i);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    for (std::size_t other = 0; other < i; ++other) {
+      const int one = memory[arguments + other], same = memory[arguments + i];
+      if (one == same || !share_memory(state[other], state[i])) continue;
+      // Two blocks apart may both overlap with this one.
+      std::replace(memory.begin(), memory.end(), std::max(one, same), std::min(one, same));
+    }
+  }
+  return memory;
+}
+
+}  // namespace
+
+Job Recording::job(Device target) const {
+  Job job{.call = "compile",
+          .of = Job::Of::function,
+          .device = target,
+          .layouts = layouts,
+          .places = result_places,
+          .memory = shared_memory(*this)};
+  if (mesh) {
+    job.mesh = mesh->axes;
+    job.operands = placements;
+  }
+  return job;
+}
+
+MemoryFormula Recording::memory_formula(const Compiled& compiled) const {
+  MemoryFormula formula;
+  std::size_t input = 0;
+  for (const Op& op : graph.ops) {
+    if (op.kind == OpKind::input && input++ < arguments)
+      formula.arguments += numel(op.shape) * size_of(op.dtype);
+  }
+  for (const Tensor& x : state) formula.state += local_bytes(x);
+  formula.results = compiled.memory().result_bytes;
+  formula.unshared = compiled.memory().unshared_bytes;
+  formula.arena = compiled.arena_bytes();
+  return formula;
 }
 
 }  // namespace ein::engine

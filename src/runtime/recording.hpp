@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ein/compile.hpp>
-#include "passes/place_results.hpp"
+#include "compile/compiled.hpp"
 #include "runtime/argument_types.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/trace.hpp"
@@ -15,6 +15,16 @@ struct Recording {
   /// Traces `function` for arguments like these. Null types: all sizes are numbers.
   Recording(std::span<const Tensor> arguments, const ArgumentTypes* types,
             detail::TensorFunction function, const void* context);
+
+  /// What it is compiled for: a function on `target`.
+  Job job(Device target) const;
+  Job job() const { return job(device); }
+  /// Of a result, of which each process may have a part.
+  const Shape& result_shape(std::size_t result) const {
+    return graph.op(graph.outputs[result]).shape;
+  }
+  /// Bytes of the arguments, of the state, and of what a run takes.
+  MemoryFormula memory_formula(const Compiled& compiled) const;
 
   Graph graph;  // of the arguments and the state
   std::size_t arguments = 0;

@@ -9,7 +9,6 @@
 #include "graph/build.hpp"
 #include "graph/diagnostic.hpp"
 #include "graph/solve.hpp"
-#include "graph/after_pass.hpp"
 #include "runtime/call_pattern.hpp"
 
 namespace ein {
@@ -47,7 +46,8 @@ Graph graph_of_rows(const detail::PatternArgument& pattern, std::span<const Axis
   for (const Size size : solved.shape) op.shape.push_back(size);
   drop_unused_axes(op);
   graph.outputs.push_back(append(graph, std::move(op)));
-  return after_pass("graph", std::move(graph));
+  verify(graph);
+  return graph;
 }
 
 Tensor rows_of(const Tensor& x, const detail::PatternArgument& pattern,

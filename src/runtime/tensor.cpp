@@ -11,7 +11,7 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 
-#include "runtime/device.hpp"
+#include "compile/operand.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "compile/operand.hpp"
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "runtime/complex.hpp"
-#include "runtime/device.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/writes.hpp"

@@ -9,7 +9,7 @@
 #include <ein/autograd.hpp>
 #include <ein/error.hpp>
 
-#include "runtime/device.hpp"
+#include "compile/operand.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/small_array.hpp"

@@ -22,10 +22,10 @@ enum class Holds { words, path, folder };
   EIN_VARIABLE(products, "EIN_PRODUCTS", words, "`eigen`: matrix products by Eigen",               \
                "by ein's own kernels", "src/cpu/gemm.cpp")                                         \
   EIN_VARIABLE(verify, "EIN_VERIFY", words, "anything: what each pass makes is verified",          \
-               "verified in debug builds alone", "src/graph/after_pass.cpp")                         \
-  EIN_VARIABLE(print, "EIN_PRINT", words, \
-               "names of passes, with commas between: what they make is printed; or `all`",         \
-               "nothing is printed", "src/graph/after_pass.cpp")                                    \
+               "verified in debug builds alone", "src/graph/after_pass.cpp")                       \
+  EIN_VARIABLE(print, "EIN_PRINT", words,                                                          \
+               "names of passes, with commas between: what they make is printed; or `all`",        \
+               "nothing is printed", "src/graph/after_pass.cpp")                                   \
   EIN_VARIABLE(rank, "EIN_RANK", words, "which process of the mesh this is; set by `ein launch`",  \
                "this process is none of a mesh", "src/mesh/shm.cpp, src/cuda/driver.cpp")          \
   EIN_VARIABLE(size, "EIN_SIZE", words, "how many processes there are; set by `ein launch`",       \

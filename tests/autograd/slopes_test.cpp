@@ -1,11 +1,10 @@
 // Values whose derivatives are given with them.
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include <ein/cost.hpp>
 #include <ein/graph.hpp>
 #include "autograd/derivative.hpp"
+#include "compile/passes.hpp"
 #include "passes/simplify.hpp"
 #include "support/one_op.hpp"
 
@@ -50,8 +49,8 @@ TEST(Slopes, AreLeftOutOfWhatIsCountedAndRun) {
   EXPECT_EQ(counted.add, 0);
   // Passes keep them, as a derivative may be asked for yet; a nest has the value alone.
   EXPECT_EQ(simplify(graph).ops.back().expr, sloped_product().expr());
-  const InputLayout layout{contiguous_strides({10}), 0};
-  EXPECT_EQ(lower(graph, std::array{layout, layout}).nests.at(0).body, product);
+  const engine::Compilation made = engine::lowered(graph, engine::job_of(graph));
+  EXPECT_EQ(made.program.nests.at(0).body, product);
 }
 
 }  // namespace

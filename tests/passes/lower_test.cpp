@@ -361,10 +361,10 @@ TEST(LowerTest, RandomGraphsComputeWhatTheInterpreterDoes) {
     std::vector<const Tensor*> operands;
     for (const Tensor& x : tensors) operands.push_back(&x);
     const auto plan = std::make_shared<const engine::Plan>("test", graph, operands, OrderOptions());
-    SCOPED_TRACE(to_string(plan->executable().program));
+    SCOPED_TRACE(to_string(plan->bound().compiled().program()));
     for (const Op& op : graph.ops)
       operations += op.kind != OpKind::input && op.kind != OpKind::reindex;
-    nests += plan->executable().program.nests.size();
+    nests += plan->bound().compiled().program().nests.size();
     const std::vector<Tensor> results = engine::run(*plan, operands);
     if (asks_about_roundings(graph, inputs)) continue;
     const std::vector<Values> want = Interpreter<>::run(graph, inputs);

@@ -19,6 +19,7 @@
 #include "nest/nest.hpp"
 #include "passes/contraction_order.hpp"
 #include "passes/lower.hpp"
+#include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/trace.hpp"
 #include "support/tensor_values.hpp"
@@ -146,7 +147,7 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
   for (const Tensor& x : trace.captured()) c.inputs.push_back(x);
   std::vector<InputLayout> layouts;
   for (const Tensor& x : c.inputs) layouts.push_back({x.strides(), x.offset()});
-  c.program = lower(order_contractions(simplify(c.graph)), layouts);
+  c.program = lower(order_contractions(simplify(with_short_forms(c.graph))), layouts);
   std::vector<int> kept;
   for (const Program::Result& result : c.program.results) kept.push_back(result.buffer);
   group(c.program, kept);

@@ -3,6 +3,7 @@
 
 #include "autograd/vjp.hpp"
 #include "passes/complex.hpp"
+#include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
 #include "support/one_op.hpp"
 
@@ -19,7 +20,8 @@ inline Graph complex_graph(ScalarOp function, DType dtype, const Shape& shape, b
          .expr = Ex::apply(function, Ex::input(0)),
          .compute = real_dtype(dtype)};
   const Graph forward = without_complex(graph_of({{dtype, shape}}, map), "test");
-  return simplify(is_gradient ? autograd::vjp(forward, {true}, {true}).graph : forward, true);
+  return simplify(
+      with_short_forms(is_gradient ? autograd::vjp(forward, {true}, {true}).graph : forward), true);
 }
 
 }  // namespace ein::test

@@ -11,10 +11,10 @@
 
 #include <ein/graph.hpp>
 #include <ein/tensor.hpp>
+#include "compile/operand.hpp"
 #include "cpu/kernel.hpp"
 #include "oracle/interpret.hpp"
 #include "passes/lower.hpp"
-#include "runtime/device.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein::test {

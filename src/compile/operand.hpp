@@ -1,4 +1,4 @@
-// Where tensors lie in memory of their device.
+// Operands: where tensors lie in memory of their device.
 #pragma once
 
 #include <ein/tensor.hpp>
