@@ -68,8 +68,4 @@ CollectiveSource emit_collective(const LoopNest& nest, const GpuTarget& target,
   return source;
 }
 
-void put_sizes(CollectiveSource& source, SizesAt& sizes) {
-  for (Size* size : {&source.count, &source.from.offset, &source.to.offset}) sizes.put(*size);
-}
-
 }  // namespace ein::codegen

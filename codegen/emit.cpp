@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "graph/fields.hpp"
 #include "tensor/size_arithmetic.hpp"
 
 namespace ein::codegen {
@@ -28,18 +29,7 @@ std::array<unsigned, 3> KernelSource::grid() const {
           static_cast<unsigned>(ceil_div(count, most)), 1};
 }
 
-void put_sizes(KernelSource& kernel, SizesAt& sizes) {
-  sizes.put(kernel.blocks);
-  sizes.put(kernel.workspace_bytes);
-  for (TensorMap& map : kernel.maps) {
-    sizes.put(map.offset);
-    for (Size& size : map.sizes) sizes.put(size);
-    for (Size& stride : map.strides) sizes.put(stride);
-  }
-  for (auto* all : {&kernel.offsets, &kernel.table.numbers, &kernel.sizes}) {
-    for (Size& size : *all) sizes.put(size);
-  }
-}
+bool operator==(const TensorMap& a, const TensorMap& b) { return equal_fields(a, b); }
 
 std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
                                std::string_view suffix) {

@@ -28,7 +28,8 @@ struct TensorMap {
   std::vector<Size> sizes;
   std::vector<Size> strides;       // in bytes, of all dimensions but the first
   std::vector<std::uint32_t> box;  // of a tile
-  friend bool operator==(const TensorMap&, const TensorMap&) = default;
+  EIN_FIELDS(TensorMap, buffer, offset, dtype, sizes, strides, box)
+  friend bool operator==(const TensorMap& a, const TensorMap& b);
 };
 /// As a kernel takes it (CUtensorMap).
 using EncodedTensorMap = std::array<std::uint64_t, 16>;
@@ -75,6 +76,7 @@ struct KernelSource {
   struct Table {
     std::size_t pointers = 0;
     std::vector<Size> numbers{};
+    EIN_FIELDS(Table, pointers, numbers)
   };
 
   std::string name;              // extern "C"
@@ -97,10 +99,9 @@ struct KernelSource {
   /// The blocks as a grid. A dimension other than x is short; x holds all that indices of 32 bits
   /// can count.
   std::array<unsigned, 3> grid() const;
+  EIN_FIELDS(KernelSource, name, text, kernel_begin, blocks, block, shared_bytes, workspace_bytes,
+             maps, buffers, offsets, pointers, table, checks_positions, streams, constants, sizes)
 };
-
-/// With the numbers of a call in place of formulas.
-void put_sizes(KernelSource& kernel, SizesAt& sizes);
 
 /// The kernels that do what `nest` says, to be launched one after another; none if nothing is to be
 /// written. Names end with `suffix`, so that kernels of several nests can share a translation unit.
@@ -124,6 +125,7 @@ struct CollectiveSource {
   struct Place {
     int buffer = 0;
     Size offset = 0;  // in bytes
+    EIN_FIELDS(Place, buffer, offset)
   };
   Collective collective = Collective::all_reduce;
   std::uint32_t mesh_axes = 0;  // a bit for each
@@ -132,11 +134,11 @@ struct CollectiveSource {
   Size count = 0;                  // of elements, of a block where there are several
   Place from, to;
   std::vector<KernelSource> before{}, after{};
+  EIN_FIELDS(CollectiveSource, collective, mesh_axes, dtype, combine, count, from, to, before,
+             after)
 };
 CollectiveSource emit_collective(const LoopNest& nest, const GpuTarget& target,
                                  std::string_view suffix);
-/// Of the collective itself.
-void put_sizes(CollectiveSource& source, SizesAt& sizes);
 
 /// Whether there are kernels for heads of these sizes.
 bool has_kernels_for(const Attention& attention);

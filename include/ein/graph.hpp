@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <ein/detail/fields.hpp>
 #include <ein/dtype.hpp>
 #include <ein/matrix_function.hpp>
 #include <ein/placement.hpp>
@@ -20,9 +21,8 @@ namespace ein {
 struct Axis {
   std::string name;
   Size size = 0;
-  friend bool operator==(const Axis& a, const Axis& b) {
-    return a.name == b.name && always_equal(a.size, b.size);
-  }
+  EIN_FIELDS(Axis, name, size)
+  friend bool operator==(const Axis& a, const Axis& b);
 };
 
 /// The position along one dimension as an affine function of the axes: offset + Σ coefficient ·
@@ -32,15 +32,13 @@ struct DimIndex {
   struct Term {
     int axis = 0;
     Size coefficient = 1;
-    friend bool operator==(const Term& a, const Term& b) {
-      return a.axis == b.axis && always_equal(a.coefficient, b.coefficient);
-    }
+    EIN_FIELDS(Term, axis, coefficient)
+    friend bool operator==(const Term& a, const Term& b);
   };
   Size offset = 0;
   std::vector<Term> terms;
-  friend bool operator==(const DimIndex& a, const DimIndex& b) {
-    return always_equal(a.offset, b.offset) && a.terms == b.terms;
-  }
+  EIN_FIELDS(DimIndex, offset, terms)
+  friend bool operator==(const DimIndex& a, const DimIndex& b);
 };
 
 /// Where an operation reads or writes a value: one DimIndex per dimension.
@@ -87,6 +85,17 @@ enum class Phase : std::uint8_t {
 
 using ValueId = int;
 
+/// What is said of an operation beside its value, and copied as one to what passes make of it.
+struct Marks {
+  bool detached = false;    // a constant to differentiation: no output depends on it, as on the
+                            // maximum in a softmax
+  bool stationary = false;  // a constant to the first derivative alone, as the mean in a variance
+  bool picks_classes = false;  // gather: the positions are targets of a loss; for errors alone
+  int again = 0;  // equal operations that differ in this are never taken for one: recomputation
+  Phase phase = Phase::forward;  // of a traced function; says nothing of the value
+  EIN_FIELDS(Marks, detached, stationary, picks_classes, again, phase)
+};
+
 /// One operation and its result. Its index space is the product of `axes`.
 struct Op {
   OpKind kind = OpKind::input;
@@ -107,22 +116,20 @@ struct Op {
   Collective collective = Collective::all_reduce;     // collective; its dimensions that are of the
                                                       // processes come first
   std::uint32_t mesh_axes =
-      0;                    // collective: bit m is set if its processes differ along mesh axis m
-  bool reverse = false;     // scan: from the end; argsort: the greatest first
-  bool detached = false;    // a constant to differentiation: no output depends on it, as on the
-                            // maximum in a softmax
-  bool stationary = false;  // a constant to the first derivative alone, as the mean in a variance
-  bool picks_classes = false;  // gather: the positions are targets of a loss; for errors alone
+      0;                   // collective: bit m is set if its processes differ along mesh axis m
+  bool reverse = false;    // scan: from the end; argsort: the greatest first
   std::int64_t parts = 1;  // gather, scatter: equal parts of the whole dimension, of which this is
                            // one; for errors alone
-  int again = 0;  // equal operations that differ in this are never taken for one: recomputation
-  Phase phase = Phase::forward;  // of a traced function; says nothing of the value
+  Marks marks{};
+  EIN_FIELDS(Op, kind, dtype, shape, inputs, axes, reads, write, expr, compute, combine, dim, axis,
+             function, roles, from, to, collective, mesh_axes, reverse, parts, marks)
 };
 
 /// An effect: when the graph has run, the tensor behind input `target` holds `value`.
 struct Assignment {
   ValueId target = 0;
   ValueId value = 0;
+  EIN_FIELDS(Assignment, target, value)
 };
 
 /// Operations in an order in which each comes after its inputs; a value is named by its operation's
@@ -133,6 +140,7 @@ struct Graph {
   std::vector<Assignment> assignments{};
   const Op& op(ValueId id) const& { return ops[static_cast<std::size_t>(id)]; }
   Op op(ValueId id) && { return std::move(ops[static_cast<std::size_t>(id)]); }
+  EIN_FIELDS(Graph, ops, outputs, assignments)
 };
 
 std::string_view name(OpKind kind);

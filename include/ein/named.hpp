@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <ein/axis.hpp>
+#include <ein/detail/fields.hpp>
 #include <ein/pattern.hpp>
 #include <ein/result_dtype.hpp>
 #include <ein/tensor.hpp>
@@ -65,6 +66,8 @@ struct NamedOptions {
   Scalar otherwise = 0;                   // what is padded with; the rest of a triangle
   std::optional<std::int64_t> ignored{};  // a target that counts for nothing
   double smoothing = 0;                   // of targets
+  EIN_FIELDS(NamedOptions, eps, k, descending, dtype, numbers, reals, keeps_axis, right, pad_mode,
+             interpolation, otherwise, ignored, smoothing)
 };
 
 struct NamedCall {

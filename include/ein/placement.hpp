@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <ein/detail/fields.hpp>
+
 namespace ein {
 
 /// An axis of a mesh: so many processes that differ along it.
@@ -34,6 +36,7 @@ struct Placement {
     }
     return true;
   }
+  EIN_FIELDS(Placement, dims)
   friend bool operator==(const Placement& a, const Placement& b) {
     for (std::size_t d = 0; d < a.dims.size() || d < b.dims.size(); ++d) {
       if (a.split(d) != b.split(d)) return false;

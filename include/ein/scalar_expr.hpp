@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <ein/detail/fields.hpp>
 #include <ein/size.hpp>
 
 namespace ein {
@@ -77,14 +78,9 @@ struct ScalarStep {
       if (arg >= 0) arg = places[static_cast<std::size_t>(arg)];
     }
   }
+  EIN_FIELDS(ScalarStep, op, args, which, real, integer, size, seed, stream, of_run, short_form)
   /// Constants are equal if their bits are: 0.0 is not -0.0, and NaN is NaN.
-  friend bool operator==(const ScalarStep& a, const ScalarStep& b) {
-    return a.op == b.op && a.args[0] == b.args[0] && a.args[1] == b.args[1] &&
-           a.args[2] == b.args[2] && a.which == b.which &&
-           std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real) &&
-           a.integer == b.integer && a.size.word() == b.size.word() && a.seed == b.seed &&
-           a.stream == b.stream && a.of_run == b.of_run && a.short_form == b.short_form;
-  }
+  friend bool operator==(const ScalarStep& a, const ScalarStep& b);
 };
 
 /// A straight-line program over the elements at one point of the index space; the last step is the
@@ -93,6 +89,7 @@ struct ScalarExpr {
   std::vector<ScalarStep> steps;
   /// Whether it is an input as it stands.
   bool is_input() const { return steps.size() == 1 && steps[0].op == ScalarOp::input; }
+  EIN_FIELDS(ScalarExpr, steps)
   friend bool operator==(const ScalarExpr&, const ScalarExpr&) = default;
 };
 

@@ -42,13 +42,13 @@ class Builder {
       const Op& op = forward.ops[id];
       if (op.kind == OpKind::input) {
         matters_[id] = wanted[input++] && is_floating(op.dtype);
-      } else if (is_floating(op.dtype) && !op.detached && !op.stationary) {
+      } else if (is_floating(op.dtype) && !op.marks.detached && !op.marks.stationary) {
         matters_[id] = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId i) {
           return matters_[static_cast<std::size_t>(i)];
         });
       }
     }
-    for (Op& op : graph_.ops) op.stationary = false;  // second derivatives need its slope
+    for (Op& op : graph_.ops) op.marks.stationary = false;  // second derivatives need its slope
     for (std::size_t o = 0; o < forward.outputs.size(); ++o) {
       if (!given[o]) continue;
       const Op& output = forward.op(forward.outputs[o]);
@@ -324,7 +324,7 @@ class Builder {
       // Others become one with what reads them where each of their dimensions is an axis.
       Op slope = op;
       slope.expr = slopes[w];
-      slope.detached = false;
+      slope.marks.detached = false;
       slope.inputs.insert(slope.inputs.end(), {g.id, result});
       slope.reads.insert(slope.reads.end(), {op.write, op.write});
       slope.dtype = sums(op, k) ? op.compute : graph_.op(op.inputs[k]).dtype;

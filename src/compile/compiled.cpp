@@ -5,8 +5,9 @@
 
 #include "cost/scope.hpp"
 #include "graph/after_pass.hpp"
-#include "nest/at_sizes.hpp"
-#include "nest/heap_bytes.hpp"
+#include "graph/at_sizes.hpp"
+#include "nest/attention.hpp"
+#include "tensor/heap_bytes.hpp"
 #include "tensor/size_arithmetic.hpp"
 
 namespace ein::engine {

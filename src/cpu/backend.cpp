@@ -16,6 +16,7 @@
 #include "cpu/measure.hpp"
 #include "cpu/row_code.hpp"
 #include "graph/after_pass.hpp"
+#include "graph/fields.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/find_attention.hpp"
 #include "schedule/choose.hpp"
@@ -44,10 +45,17 @@ struct Alone {
         nest.operand(o).buffer = own(whole, nest.operand(o).buffer);
     }
     program.input_count = program.buffers.size();
-    add_words(group);
-    for (const Program::Buffer& buffer : program.buffers)
-      add(buffer.elements.word(), buffer.dtype, buffer.is_local, buffer.memory);
-    for (const LoopNest& nest : program.nests) add_words(nest);
+    const auto add = [&](std::int64_t word) { key.push_back(word); };
+    for_each_word(program.groups, add);
+    for_each_word(program.buffers, add);
+    for (const LoopNest& nest : program.nests) {
+      for_each_word<Phase, OpKind>(nest, add);
+      if (!nest.is_matrix()) continue;
+      for (const LoopNest::NestAxis& axis : nest.axes) {  // which errors name
+        add(static_cast<std::int64_t>(axis.name.size()));
+        for (const char c : axis.name) add(c);
+      }
+    }
   }
 
  private:
@@ -68,36 +76,6 @@ struct Alone {
       program.buffers.push_back(of);
     }
     return number;
-  }
-
-  template <class... T>
-  void add(const T&... words) {
-    (key.push_back(static_cast<std::int64_t>(words)), ...);
-  }
-  void add_words(const Program::Group& group) {
-    add(group.count, group.blocks.word(), group.at_once.word(), group.axes.size());
-    for (const std::size_t axis : group.axes) add(axis);
-  }
-  void add_words(const LoopNest::Operand& operand) {
-    add(operand.buffer, operand.dtype, operand.offset.word(), operand.indirection.positions,
-        operand.indirection.stride.word(), operand.indirection.size.word(),
-        operand.indirection.length.word(), operand.indirection.parts,
-        operand.indirection.is_unsigned);
-    for (const Size stride : operand.strides) add(stride.word());
-  }
-  void add_words(const LoopNest& nest) {
-    add(nest.axes.size(), nest.inputs.size(), nest.combine ? static_cast<int>(*nest.combine) : -1,
-        nest.compute, nest.along, nest.reverse, nest.joins, nest.picks_classes, nest.function,
-        nest.collective, nest.mesh_axes);
-    for (const LoopNest::NestAxis& axis : nest.axes) {
-      add(axis.size.word(), axis.reduced, axis.ordered, axis.role);
-      if (!nest.is_matrix()) continue;
-      add(axis.name.size());  // which errors say
-      for (const char c : axis.name) add(c);
-    }
-    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) add_words(nest.operand(o));
-    for (const ScalarExpr* expr : {&nest.body, &nest.epilogue})
-      for_each_word(*expr, [&](std::int64_t word) { key.push_back(word); });
   }
 };
 

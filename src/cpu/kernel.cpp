@@ -10,8 +10,8 @@
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
 #include "graph/after_pass.hpp"
-#include "nest/at_sizes.hpp"
-#include "nest/heap_bytes.hpp"
+#include "graph/at_sizes.hpp"
+#include "tensor/heap_bytes.hpp"
 
 namespace ein::host {
 namespace {

@@ -45,7 +45,7 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include "cpu/assembler_errors.hpp"
 #include "cpu/code_memory.hpp"
 #include "cpu/vector_code.hpp"
-#include "graph/rewrite.hpp"
+#include "graph/fields.hpp"
 #include "nest/combine.hpp"
 #include "nest/skipped_sum.hpp"
 #include "tensor/float_mode.hpp"

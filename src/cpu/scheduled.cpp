@@ -11,9 +11,9 @@
 #include "cpu/strip.hpp"
 #include "cpu/strip_rows.hpp"
 #include "graph/after_pass.hpp"
-#include "nest/at_sizes.hpp"
+#include "graph/at_sizes.hpp"
 #include "nest/combine.hpp"
-#include "schedule/heap_bytes.hpp"
+#include "tensor/heap_bytes.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {

@@ -8,13 +8,13 @@
 
 #include <ein/error.hpp>
 
-#include "codegen/heap_bytes.hpp"
 #include "codegen/units.hpp"
 #include "cuda/collective.hpp"
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
 #include "graph/at_sizes.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -13,7 +13,7 @@
 #include "codegen/writer.hpp"
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
-#include "nest/at_sizes.hpp"
+#include "graph/at_sizes.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -5,10 +5,15 @@
 #include <utility>
 
 #include "graph/build.hpp"
+#include "graph/fields.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/size_scope.hpp"
 
 namespace ein {
+
+bool operator==(const Axis& a, const Axis& b) { return equal_fields(a, b); }
+bool operator==(const DimIndex::Term& a, const DimIndex::Term& b) { return equal_fields(a, b); }
+bool operator==(const DimIndex& a, const DimIndex& b) { return equal_fields(a, b); }
 
 std::string_view name(OpKind kind) {
   constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",    "reindex",

@@ -193,7 +193,7 @@ NamedValue NamedBuild::argsort(bool descending) {
 NamedValue NamedBuild::stationary(const NamedValue& value) {
   const Op& of = graph_.op(value.id);
   Op op = op_of(OpKind::reindex, {value}, {value.access, of.shape}, of.dtype);
-  op.stationary = true;
+  op.marks.stationary = true;
   return add(std::move(op));
 }
 
@@ -203,7 +203,7 @@ NamedValue NamedBuild::gather(const NamedValue& x, const NamedValue& positions, 
   op.dim = marked_dim(x.access);
   op.reads[0][static_cast<std::size_t>(op.dim)].terms.clear();
   op.axes = std::move(axes);
-  op.picks_classes = picks_classes;
+  op.marks.picks_classes = picks_classes;
   return add(std::move(op));
 }
 

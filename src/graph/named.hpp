@@ -86,7 +86,7 @@ class NamedBuild {
   /// The same value to whom its slope does not matter: see Op::stationary.
   NamedValue stationary(const NamedValue& value);
   void detach(const NamedValue& value) {
-    graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
+    graph_.ops[static_cast<std::size_t>(value.id)].marks.detached = true;
   }
 
   void require_floating(std::size_t operand = 0) const;

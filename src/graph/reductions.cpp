@@ -51,7 +51,7 @@ class Build {
   }
   /// The same as a constant to differentiation.
   NamedValue detach(const NamedValue& value) {
-    graph_.ops[static_cast<std::size_t>(value.id)].detached = true;
+    graph_.ops[static_cast<std::size_t>(value.id)].marks.detached = true;
     return value;
   }
   /// A full value, of partial results' dtype or another.

@@ -1,7 +1,6 @@
 // What passes share that take a graph to a graph.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -22,23 +21,6 @@ Graph keep_values(const Graph& graph, const std::vector<char>& live);
 /// The graph without the operations that no output or assignment needs, but with all inputs:
 /// callers count them.
 Graph without_dead_values(const Graph& graph);
-
-/// Calls f with all that says what an expression computes, as words of 64 bits.
-template <class F>
-void for_each_word(const ScalarExpr& expr, F&& f) {
-  f(static_cast<std::int64_t>(expr.steps.size()));
-  for (const ScalarStep& step : expr.steps) {
-    f(static_cast<std::int64_t>(step.op) | static_cast<std::int64_t>(step.of_run) << 32 |
-      static_cast<std::int64_t>(step.short_form) << 33);
-    for (int arg : step.args) f(std::int64_t{arg});
-    f(std::int64_t{step.which});
-    f(std::bit_cast<std::int64_t>(step.real));
-    if (step.op == ScalarOp::size) f(step.size.word());
-    f(step.integer);
-    f(static_cast<std::int64_t>(step.seed));
-    f(static_cast<std::int64_t>(step.stream));
-  }
-}
 
 /// Whether `op` writes one axis per dimension, so that a reader's dimensions can stand for the
 /// axes.

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <ein/dtype.hpp>
+#include "graph/fields.hpp"
 
 namespace ein {
 
@@ -136,6 +137,8 @@ bool draws(const ScalarExpr& expr) {
     return step.op == ScalarOp::uniform || step.op == ScalarOp::normal;
   });
 }
+
+bool operator==(const ScalarStep& a, const ScalarStep& b) { return equal_fields(a, b); }
 
 ScalarExpr substitute(const ScalarExpr& outer, const std::vector<ScalarExpr>& inner) {
   ScalarExpr expr;

@@ -128,7 +128,7 @@ Box box_of(const Graph& graph, ValueId id) {
           {},
           name_of_value + " = " + to_string(op),
           style_of(op.kind),
-          op.phase};
+          op.marks.phase};
   box.is_operation = op.kind != OpKind::input;
   const std::string_view kind = op.kind == OpKind::matrix       ? name(op.function)
                                 : op.kind == OpKind::collective ? name(op.collective)

@@ -27,8 +27,10 @@ struct Attention {
     double scale = 1;
     LoopNest::Operand dout, delta;  // delta is scratch memory, f32
     std::optional<LoopNest::Operand> dq, dk, dv;
+    EIN_FIELDS(Gradients, scale, dout, delta, dq, dk, dv)
   };
   std::optional<Gradients> gradients;  // the nests compute these alone
+  EIN_FIELDS(Attention, axes, scale, reach, q, k, v, out, log_sums, gradients)
 };
 
 /// What it reads, whatever its nests read: its gradients compute the scores again.

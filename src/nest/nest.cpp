@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/fields.hpp"
 #include "nest/attention.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -10,6 +11,13 @@ namespace ein {
 bool always_equal(const std::vector<Size>& a, const std::vector<Size>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](Size x, Size y) { return always_equal(x, y); });
+}
+
+bool operator==(const LoopNest::Indirection& a, const LoopNest::Indirection& b) {
+  return equal_fields(a, b);
+}
+bool operator==(const LoopNest::Operand& a, const LoopNest::Operand& b) {
+  return equal_fields(a, b);
 }
 
 bool LoopNest::reduces() const {

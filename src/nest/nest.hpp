@@ -12,7 +12,7 @@
 
 namespace ein {
 
-/// Whether they are equal for all lengths, as `==` of operands and places asks too.
+/// Whether they are equal for all lengths.
 bool always_equal(const std::vector<Size>& a, const std::vector<Size>& b);
 
 /// For each point of the kept axes: evaluates `body` at each point of the reduced axes, combines
@@ -36,6 +36,7 @@ struct LoopNest {
     bool reduced = false;
     bool ordered = false;                 // scanned or sorted along, or of matrices; kept
     MatrixAxis role = MatrixAxis::batch;  // in a function of matrices
+    EIN_FIELDS(NestAxis, name, size, reduced, ordered, role)
   };
   /// Moves an operand by `stride` elements for each unit of the value of input `positions`, an i64
   /// or i32 in [0, size - length]; other values are an Error of kind `value`.
@@ -47,11 +48,8 @@ struct LoopNest {
     std::int64_t parts = 1;    // of the user's axis, of which this is one; for errors alone
     bool is_unsigned = false;  // the positions were u64; for errors alone
     Size count() const { return size - length + 1; }  // of positions that there may be
-    friend bool operator==(const Indirection& a, const Indirection& b) {
-      return a.positions == b.positions && always_equal(a.stride, b.stride) &&
-             always_equal(a.size, b.size) && always_equal(a.length, b.length) &&
-             a.parts == b.parts && a.is_unsigned == b.is_unsigned;
-    }
+    EIN_FIELDS(Indirection, positions, stride, size, length, parts, is_unsigned)
+    friend bool operator==(const Indirection& a, const Indirection& b);
   };
   /// An operand's elements lie at offset + Σ strides[a] · index_a, in elements of its buffer, and
   /// where the indirection adds.
@@ -62,10 +60,8 @@ struct LoopNest {
     std::vector<Size> strides{};  // one per axis
     Indirection indirection{};
     bool is_indirect() const { return indirection.positions >= 0; }
-    friend bool operator==(const Operand& a, const Operand& b) {
-      return a.buffer == b.buffer && a.dtype == b.dtype && always_equal(a.offset, b.offset) &&
-             always_equal(a.strides, b.strides) && a.indirection == b.indirection;
-    }
+    EIN_FIELDS(Operand, buffer, dtype, offset, strides, indirection)
+    friend bool operator==(const Operand& a, const Operand& b);
   };
   /// What happens along the ordered axis.
   enum class Along : std::uint8_t {
@@ -112,6 +108,9 @@ struct LoopNest {
   /// Input `o`, or behind them the output.
   const Operand& operand(std::size_t o) const { return o < inputs.size() ? inputs[o] : output; }
   Operand& operand(std::size_t o) { return o < inputs.size() ? inputs[o] : output; }
+
+  EIN_FIELDS(LoopNest, axes, inputs, output, body, combine, epilogue, compute, along, reverse,
+             function, collective, mesh_axes, phase, kind, picks_classes, joins)
 };
 
 /// What is wrong with a position: "position 7 is outside an axis of size 5".
@@ -171,6 +170,7 @@ struct Program {
         false;  // only within the blocks of one group: no memory is wanted for all of it at once
     int memory = -1;  // the buffer whose memory it shares, if any
     Size bytes() const { return elements * size_of(dtype); }
+    EIN_FIELDS(Buffer, elements, dtype, is_local, memory)
   };
   /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
   /// its axis axes[i] at a time, or on `at_once` of them, the last time maybe on fewer. A single
@@ -190,6 +190,7 @@ struct Program {
     std::optional<std::size_t> row_axes{};
     std::shared_ptr<const Attention> attention{};
     Size at_once = 1;
+    EIN_FIELDS(Group, first, count, blocks, axes, each, row_axes, attention, at_once)
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {
@@ -202,12 +203,14 @@ struct Program {
     LoopNest::Operand operand() const {
       return {buffer, dtype, offset, {strides.begin(), strides.end()}};
     }
+    EIN_FIELDS(Result, buffer, dtype, shape, strides, offset)
   };
   std::size_t input_count = 0;
   std::vector<Buffer> buffers;
   std::vector<LoopNest> nests;
   std::vector<Result> results;
   std::vector<Group> groups{};  // of all nests, in order
+  EIN_FIELDS(Program, input_count, buffers, nests, results, groups)
 };
 
 /// The buffers that hold the results, which passes must keep.

@@ -93,10 +93,7 @@ class Pairs {
 
   /// With the marks of the operation at hand.
   ValueId add(Op op) {
-    op.detached = op_->detached;
-    op.stationary = op_->stationary;
-    op.again = op_->again;
-    op.phase = op_->phase;
+    op.marks = op_->marks;
     return append(to_, std::move(op));
   }
 

@@ -64,8 +64,7 @@ class Rewrite {
   /// An operation over `axes`, written to one dimension per axis of `kept`.
   Op operation(OpKind kind, const std::vector<int>& axes, const std::vector<int>& kept) const {
     Op op{.kind = kind, .dtype = wide_};
-    op.again = op_.again;
-    op.phase = op_.phase;
+    op.marks = op_.marks;
     for (int a : axes) op.axes.push_back(op_.axes[static_cast<std::size_t>(a)]);
     op.write = plain_access(kept);
     op.shape = shape_of(op.write, op_.axes);

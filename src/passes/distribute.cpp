@@ -61,11 +61,7 @@ class Distribution {
 
   /// With the marks of the operation at hand.
   ValueId add(Op op) {
-    op.detached = op_->detached;
-    op.stationary = op_->stationary;
-    op.picks_classes = op_->picks_classes;
-    op.again = op_->again;
-    op.phase = op_->phase;
+    op.marks = op_->marks;
     return append(to_, std::move(op));
   }
 

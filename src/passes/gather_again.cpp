@@ -23,23 +23,23 @@ bool gathers(const Op& op) {
 Graph gather_again(const Graph& graph) {
   Graph result;
   int mark = 0;
-  for (const Op& op : graph.ops) mark = std::max(mark, op.again);
+  for (const Op& op : graph.ops) mark = std::max(mark, op.marks.again);
   std::vector<ValueId> moved(graph.ops.size()), again(graph.ops.size(), -1);
   for (std::size_t id = 0; id < graph.ops.size(); ++id) {
     Op op = graph.ops[id];
-    const bool is_backward = op.phase == Phase::backward;
+    const bool is_backward = op.marks.phase == Phase::backward;
     for (ValueId& input : op.inputs) {
       const auto i = static_cast<std::size_t>(input);
       const Op& read = graph.ops[i];
       input = moved[i];
-      if (!is_backward || read.phase == Phase::backward || !gathers(read) ||
+      if (!is_backward || read.marks.phase == Phase::backward || !gathers(read) ||
           graph.op(read.inputs[0]).kind != OpKind::input)
         continue;
       if (again[i] < 0) {
         Op second = read;
         second.inputs[0] = moved[static_cast<std::size_t>(read.inputs[0])];
-        second.phase = Phase::backward;
-        second.again = ++mark;
+        second.marks.phase = Phase::backward;
+        second.marks.again = ++mark;
         again[i] = append(result, std::move(second));
       }
       input = again[i];

@@ -55,8 +55,8 @@ class Joining {
   /// Bytes of the operand, if it is small.
   std::optional<std::int64_t> small_bytes(const Op& op) const {
     if (op.kind != OpKind::collective) return {};
-    const bool is_joined = combines(op.collective) ||
-                           (op.collective == Collective::all_gather && op.phase == Phase::update);
+    const bool is_joined = combines(op.collective) || (op.collective == Collective::all_gather &&
+                                                       op.marks.phase == Phase::update);
     const Size bytes =
         numel(from_.op(op.inputs[0]).shape) * static_cast<std::int64_t>(size_of(op.dtype));
     if (!is_joined || !bytes.is_number()) return {};
@@ -64,8 +64,8 @@ class Joining {
     return count > 0 && count <= limits_.operand_bytes ? std::optional(count) : std::nullopt;
   }
   static auto key_of(const Op& op) {
-    return std::tuple(op.collective, op.mesh_axes, op.dtype, op.combine, op.phase, op.detached,
-                      op.stationary, op.again);
+    return std::tuple(op.collective, op.mesh_axes, op.dtype, op.combine, op.marks.phase,
+                      op.marks.detached, op.marks.stationary, op.marks.again);
   }
   /// Whether what needs the results of `needs` needs those of `group`.
   bool depends(const std::set<std::size_t>& needs, std::size_t group) const {
@@ -168,10 +168,7 @@ class Joining {
     return access;
   }
   Op with_marks(Op op, const Op& of) const {
-    op.detached = of.detached;
-    op.stationary = of.stationary;
-    op.again = of.again;
-    op.phase = of.phase;
+    op.marks = of.marks;
     return op;
   }
 

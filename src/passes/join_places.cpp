@@ -98,8 +98,7 @@ Graph join_places(const Graph& graph) {
     }
     Op joined{.kind = OpKind::concat, .dtype = op.dtype, .shape = op.shape};
     joined.dim = static_cast<int>(slices[0].dim);
-    joined.again = op.again;
-    joined.phase = op.phase;
+    joined.marks = op.marks;
     for (const Slice& slice : slices) {
       Op piece = graph.op(slice.place);
       piece.kind = OpKind::reindex;

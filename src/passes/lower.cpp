@@ -223,7 +223,7 @@ class Lowering {
     const auto input = static_cast<std::size_t>(
         std::find(map.inputs.begin(), map.inputs.end(), id) - map.inputs.begin());
     // Work is counted under the phase that it belongs to.
-    if (op.kind == OpKind::contract && op.phase != map.phase) return false;
+    if (op.kind == OpKind::contract && op.marks.phase != map.marks.phase) return false;
     return can_round(map.compute, op.dtype) && compute_type(op) == map.compute &&
            op.shape == map.shape && !draws(map.expr) && !asks_index(map.expr) &&
            map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
@@ -410,7 +410,7 @@ class Lowering {
 
   void lower(ValueId id) {
     const Op& op = graph_.op(id);
-    phase_ = op.phase;
+    phase_ = op.marks.phase;
     switch (op.kind) {
       case OpKind::reindex:
       case OpKind::reshard:  // on one process nothing moves
@@ -435,7 +435,7 @@ class Lowering {
       case OpKind::map: {
         const ValueId absorbed = absorbed_into_[static_cast<std::size_t>(id)];
         if (absorbed >= 0) {
-          phase_ = graph_.op(absorbed).phase;
+          phase_ = graph_.op(absorbed).marks.phase;
           return lower_compute(id, combined_expr(graph_.op(absorbed)), graph_.op(absorbed));
         }
         return lower_compute(id, op.expr, op);
@@ -596,7 +596,7 @@ class Lowering {
     const bool gathers = op.kind == OpKind::gather;
     if (gathers) {
       nest.inputs[0].indirection = indirection(op, op.inputs[0], op.reads[0]);
-      nest.picks_classes = op.picks_classes;
+      nest.picks_classes = op.marks.picks_classes;
     } else {
       nest.output.indirection = indirection(op, id, op.write);
       nest.combine = op.combine;

@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "graph/fields.hpp"
+#include "nest/attention.hpp"
+
 namespace ein {
 namespace {
 
@@ -41,14 +44,11 @@ bool copies_to_itself(const LoopNest& nest) {
 }
 
 void rename(Program& program, int from, int to) {
-  for (LoopNest& nest : program.nests) {
-    for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
-      if (nest.operand(o).buffer == from) nest.operand(o).buffer = to;
-    }
-  }
-  for (Program::Result& result : program.results) {
-    if (result.buffer == from) result.buffer = to;
-  }
+  const auto move = [&](auto& of) {
+    if (of.buffer == from) of.buffer = to;
+  };
+  for_each_of<LoopNest::Operand>(program, move);
+  for_each_of<Program::Result>(program, move);
   std::erase_if(program.nests, copies_to_itself);
 }
 

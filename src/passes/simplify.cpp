@@ -8,6 +8,7 @@
 
 #include <ein/dtype.hpp>
 #include "graph/build.hpp"
+#include "graph/fields.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
@@ -18,48 +19,10 @@ namespace {
 
 using Words = std::vector<std::int64_t>;
 
-void add(Words& words, const Access& access) {
-  words.push_back(static_cast<std::int64_t>(access.size()));
-  for (const DimIndex& dim : access) {
-    words.push_back(dim.offset.word());
-    words.push_back(static_cast<std::int64_t>(dim.terms.size()));
-    for (const DimIndex::Term& term : dim.terms) {
-      words.push_back(term.axis);
-      words.push_back(term.coefficient.word());
-    }
-  }
-}
-
-/// All that an operation's value depends on; names of axes are not.
+/// All that an operation's value and its derivatives depend on; names of axes are not.
 Words words_of(const Op& op) {
-  Words words{static_cast<std::int64_t>(op.kind),
-              static_cast<std::int64_t>(op.dtype),
-              static_cast<std::int64_t>(op.compute),
-              static_cast<std::int64_t>(op.combine),
-              op.dim,
-              op.axis,
-              op.reverse,
-              static_cast<std::int64_t>(op.function),
-              op.again};
-  if (op.kind == OpKind::collective) {
-    words.push_back(static_cast<std::int64_t>(op.collective));
-    words.push_back(op.mesh_axes);
-  }
-  for (const Placement* placement : {&op.from, &op.to}) {
-    for (const Placement::Split& split : placement->dims) {
-      words.push_back(static_cast<std::int64_t>(split.size()));
-      words.insert(words.end(), split.begin(), split.end());
-    }
-  }
-  for (const MatrixAxis role : op.roles) words.push_back(static_cast<std::int64_t>(role));
-  words.push_back(static_cast<std::int64_t>(op.shape.rank()));
-  for (Size size : op.shape) words.push_back(size.word());
-  words.push_back(static_cast<std::int64_t>(op.inputs.size()));
-  words.insert(words.end(), op.inputs.begin(), op.inputs.end());
-  for (const Axis& axis : op.axes) words.push_back(axis.size.word());
-  for (const Access& read : op.reads) add(words, read);
-  add(words, op.write);
-  for_each_word(op.expr, [&](std::int64_t word) { words.push_back(word); });
+  Words words;
+  for_each_word<Phase>(op, [&](std::int64_t word) { words.push_back(word); });
   return words;
 }
 
@@ -329,8 +292,8 @@ class Simplifier {
         known_.try_emplace(words_of(op), static_cast<ValueId>(to_.ops.size()));
     if (is_new) return add(std::move(op));
     // What a backward pass computes, too, is no part of the update.
-    Phase& phase = to_.ops[static_cast<std::size_t>(known->second)].phase;
-    if (phase == Phase::update) phase = op.phase;
+    Phase& phase = to_.ops[static_cast<std::size_t>(known->second)].marks.phase;
+    if (phase == Phase::update) phase = op.marks.phase;
     return known->second;
   }
 

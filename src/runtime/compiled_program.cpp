@@ -9,14 +9,14 @@
 #include "cost/exchange.hpp"
 #include "cost/scope.hpp"
 #include "graph/after_pass.hpp"
+#include "graph/at_sizes.hpp"
 #include "io/xxh64.hpp"
-#include "nest/at_sizes.hpp"
-#include "nest/heap_bytes.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/writes.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 #include "tensor/size_arithmetic.hpp"
 
 namespace ein::detail {

@@ -5,7 +5,7 @@
 #include <ein/error.hpp>
 #include "compile/operand.hpp"
 #include "graph/build.hpp"
-#include "graph/rewrite.hpp"
+#include "graph/fields.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/rank.hpp"

@@ -1,12 +1,12 @@
 #include <ein/named.hpp>
 
-#include <bit>
 #include <string>
 
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "graph/fields.hpp"
 #include "graph/named.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call_pattern.hpp"
@@ -22,26 +22,14 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   call.operands = operands.operands();
   const NamedOptions& options = call.options;
   engine::PlanKey key;
-  key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(options.descending) << 8 |
-          (options.dtype ? static_cast<std::int64_t>(*options.dtype) + 1 : 0) << 16 |
-          static_cast<std::int64_t>(call.operands.size()) << 32);
-  key.add(std::bit_cast<std::int64_t>(options.eps));
-  key.add(options.k);
-  key.add((options.keeps_axis ? 1 : 0) | (options.right ? 2 : 0) |
-          (options.pad_mode ? static_cast<std::int64_t>(*options.pad_mode) + 1 : 0) << 2 |
-          static_cast<std::int64_t>(options.interpolation) << 8);
-  key.add(options.otherwise.formula() ? options.otherwise.formula()->word()
-                                      : options.otherwise.integer());
-  key.add(std::bit_cast<std::int64_t>(options.otherwise.real()));
-  key.add(options.ignored ? 1 : 0);
-  key.add(options.ignored.value_or(0));
-  key.add(std::bit_cast<std::int64_t>(options.smoothing));
-  key.add((options.otherwise.is_integer() ? 1 : 0) |
-          (options.otherwise.is_large_integer() ? 2 : 0));
-  key.add(static_cast<std::int64_t>(options.numbers.size()));
-  for (Size number : options.numbers) key.add(number.word());
-  key.add(static_cast<std::int64_t>(options.reals.size()));
-  for (double real : options.reals) key.add(std::bit_cast<std::int64_t>(real));
+  key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.operands.size())
+                                                   << 32);
+  const auto add = [&](std::int64_t word) { key.add(word); };
+  for_each_word<Scalar>(options, add);
+  const Scalar& otherwise = options.otherwise;
+  add(otherwise.formula() ? otherwise.formula()->word() : otherwise.integer());
+  for_each_word(otherwise.real(), add);
+  add((otherwise.is_integer() ? 1 : 0) | (otherwise.is_large_integer() ? 2 : 0));
   key.add(call.pattern, call.sizes);
   const auto what = [&] {
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";

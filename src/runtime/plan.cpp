@@ -9,8 +9,7 @@
 #include <ein/parallel.hpp>
 #include "compile/operand.hpp"
 #include "cost/scope.hpp"
-#include "nest/at_sizes.hpp"
-#include "nest/heap_bytes.hpp"
+#include "graph/at_sizes.hpp"
 #include "passes/complex.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/custom.hpp"
@@ -18,6 +17,7 @@
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 #include "tensor/kept.hpp"
 #include "tensor/small_array.hpp"
 

@@ -7,10 +7,10 @@
 
 #include <ein/error.hpp>
 #include "graph/after_pass.hpp"
-#include "nest/at_sizes.hpp"
-#include "nest/heap_bytes.hpp"
+#include "graph/at_sizes.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/fork.hpp"
+#include "tensor/heap_bytes.hpp"
 
 namespace ein::engine {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "compile/operand.hpp"
-#include "nest/heap_bytes.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/writes.hpp"
+#include "tensor/heap_bytes.hpp"
 
 namespace ein::engine {
 

@@ -41,20 +41,20 @@ void mark_updates(Graph& graph) {
   std::vector<char> uses_gradients(count, 0), is_needed(count, 0);
   const auto at = [](ValueId id) { return static_cast<std::size_t>(id); };
   for (std::size_t id = 0; id < count; ++id) {
-    uses_gradients[id] = graph.ops[id].phase == Phase::backward;
+    uses_gradients[id] = graph.ops[id].marks.phase == Phase::backward;
     for (ValueId input : graph.ops[id].inputs) uses_gradients[id] |= uses_gradients[at(input)];
   }
   // By a backward pass; or by a result, unless gradients are in it.
   for (ValueId output : graph.outputs) is_needed[at(output)] = !uses_gradients[at(output)];
   for (std::size_t id = count; id-- > 0;) {
     const Op& op = graph.ops[id];
-    if (!is_needed[id] && op.phase == Phase::forward) continue;
+    if (!is_needed[id] && op.marks.phase == Phase::forward) continue;
     for (ValueId input : op.inputs) is_needed[at(input)] = 1;
   }
   for (std::size_t id = 0; id < count; ++id) {
     Op& op = graph.ops[id];
-    if (op.kind != OpKind::input && op.phase == Phase::forward && !is_needed[id])
-      op.phase = Phase::update;
+    if (op.kind != OpKind::input && op.marks.phase == Phase::forward && !is_needed[id])
+      op.marks.phase = Phase::update;
   }
 }
 
@@ -246,8 +246,8 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     }
     Op copy = op;
     for (ValueId& from : copy.inputs) from = moved[static_cast<std::size_t>(from)].id;
-    copy.phase = phase_;
-    copy.again = again_;
+    copy.marks.phase = phase_;
+    copy.marks.again = again_;
     const ValueId id = append(graph_, std::move(copy));
     const bool is_at_position = op.kind == OpKind::gather && ein::is_at_position(op);
     if (op.kind == OpKind::reindex || is_at_position) {
@@ -376,8 +376,8 @@ void Trace::write(const Tensor& part, const Tensor& value) {
       op.reads.push_back(read.reads[1]);
       op.dim = read.dim;
     }
-    op.phase = phase_;
-    op.again = again_;
+    op.marks.phase = phase_;
+    op.marks.again = again_;
     written = append(graph_, std::move(op));
     if (view.from < 0) {
       const std::size_t i = *captured_at(view.owner);

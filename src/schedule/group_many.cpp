@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "graph/rewrite.hpp"
+#include "graph/fields.hpp"
 #include "nest/dependences.hpp"
 
 namespace ein {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "nest/at_sizes.hpp"
+#include "graph/at_sizes.hpp"
 
 namespace ein {
 namespace {
@@ -407,32 +407,7 @@ std::string to_string(const Schedule& schedule) {
   return text;
 }
 
-void put_sizes(Schedule::Part& part, SizesAt& sizes) {
-  for (Place& place : part.places) {
-    for (Size* size : {&place.offset, &place.row_step, &place.step}) sizes.put(*size);
-    for (Size& stride : place.strides) sizes.put(stride);
-  }
-  std::vector<Schedule::Extent*> extents{&part.rows.rows, &part.rows.length};
-  if (part.product) extents = {&part.product->rows, &part.product->columns, &part.product->depth};
-  for (Schedule::Extent* extent : extents) sizes.put(extent->size);
-  for (Schedule::RowNest& nest : part.rows.nests) {
-    put_sizes(nest.body, sizes);
-    put_sizes(nest.epilogue, sizes);
-  }
-  if (part.whole) put_sizes(*part.whole, sizes);
-}
-
-void put_sizes(Schedule& schedule, SizesAt& sizes) {
-  for (Schedule::Scratch& scratch : schedule.scratch) sizes.put(scratch.elements);
-  for (Step& step : schedule.steps) {
-    for (Schedule::Loop& loop : step.loops) {
-      sizes.put(loop.size);
-      sizes.put(loop.block);
-    }
-    if (step.mask) sizes.put(step.mask->reach);
-    for (Schedule::Part& part : step.parts) put_sizes(part, sizes);
-  }
-}
+bool operator==(const Place& a, const Place& b) { return equal_fields(a, b); }
 
 void verify(const Schedule& schedule, std::span<const Size> elements) {
   const SizeScopePause pause;

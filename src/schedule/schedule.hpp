@@ -28,6 +28,7 @@ struct Schedule {
     DType dtype = DType::f32;
     bool of_thread = false;  // each thread has its own, and a unit finds nothing in it; else all
                              // share it for the whole run
+    EIN_FIELDS(Scratch, elements, dtype, of_thread)
   };
   /// A loop in pieces of `block` points, the last one maybe of fewer. A unit has one piece of each
   /// parallel loop. Behind these are the serial loops, whose pieces a unit does one after the
@@ -39,12 +40,14 @@ struct Schedule {
     Size pieces() const { return ceil_div(size, block); }
     Size first(Size piece) const { return piece * block; }
     Size count(Size piece) const { return std::min(block, size - first(piece)); }
+    EIN_FIELDS(Loop, axis, size, block, is_serial)
   };
   /// How many: a number, or one for each point that a piece has of one of the step's loops, or
   /// several; then `size` is that of a whole piece.
   struct Extent {
     Size size = 1;
     int loop = -1;
+    EIN_FIELDS(Extent, size, loop)
   };
   /// Where a part's operand lies, in elements. Operands of a part that touch the same memory are
   /// the same place.
@@ -58,11 +61,8 @@ struct Schedule {
     bool is_kept =
         true;  // whether what is written is read later by others; else it may stay in registers
     bool streams = false;  // written past the caches: all vectors of its rows lie on 64-byte lines
-    friend bool operator==(const Place& a, const Place& b) {
-      return a.buffer == b.buffer && a.dtype == b.dtype && always_equal(a.offset, b.offset) &&
-             always_equal(a.strides, b.strides) && always_equal(a.row_step, b.row_step) &&
-             always_equal(a.step, b.step) && a.is_kept == b.is_kept && a.streams == b.streams;
-    }
+    EIN_FIELDS(Place, buffer, dtype, offset, strides, row_step, step, is_kept, streams)
+    friend bool operator==(const Place& a, const Place& b);
   };
   /// What a combination runs over.
   enum class Over : std::uint8_t {
@@ -79,6 +79,7 @@ struct Schedule {
     Over over = Over::row;
     ScalarExpr epilogue{};   // as in LoopNest; of combined rows in strips alone
     bool is_scalar = false;  // one value for each row, from one value of each input
+    EIN_FIELDS(RowNest, inputs, output, body, combine, over, epilogue, is_scalar)
   };
   /// Nests over the same rows: row after row, in each row nest after nest, all elements side by
   /// side. Code is made for them, in f32 or f64 in registers, or they are evaluated in strips: step
@@ -93,14 +94,17 @@ struct Schedule {
     struct Axis {
       int loop = -1;
       bool is_row = false, is_along = false;
+      EIN_FIELDS(Axis, loop, is_row, is_along)
     };
     std::vector<Axis> axes{};
+    EIN_FIELDS(Rows, rows, length, nests, in_strips, compute, axes)
   };
   /// c = a · b, or c += a · b, of f32 matrices a (rows, depth), b (depth, columns) and c: places 0,
   /// 1 and 2, with row_step from row to row and step from column to column.
   struct Product {
     Extent rows, columns, depth;
     bool adds = false;
+    EIN_FIELDS(Product, rows, columns, depth, adds)
   };
   /// Which pieces of a mask's loops.
   enum class Pieces : std::uint8_t {
@@ -118,12 +122,14 @@ struct Schedule {
                                // as an extent's does, or -1; none where no axis does
     std::size_t inside = 0;    // how many of the step's serial loops are around it, from the first
     Pieces pieces = Pieces::all;  // for which it is done
+    EIN_FIELDS(Part, places, rows, product, whole, loops, inside, pieces)
   };
   /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
   /// points are left out.
   struct Mask {
     std::size_t query, key;
     Size reach = 0;
+    EIN_FIELDS(Mask, query, key, reach)
   };
   /// How the threads of a GPU share a step's units. Those of a unit, its lanes, walk each of its
   /// nests in the same way: what one makes at a point the same thread has there.
@@ -134,6 +140,7 @@ struct Schedule {
     std::int64_t width = 1;    // elements along the last axis that a lane reads at once
     bool is_unrolled = false;  // a lane has few elements, whose values may stay in registers
     std::int64_t run = 32;     // values that a lane adds before their sum is added to its total
+    EIN_FIELDS(Threads, threads, lanes, by_rows, width, is_unrolled, run)
   };
   struct Step {
     std::vector<Loop> loops;
@@ -145,6 +152,7 @@ struct Schedule {
       for (const Loop& loop : loops) units *= loop.is_serial ? Size(1) : loop.pieces();
       return units;
     }
+    EIN_FIELDS(Step, loops, parts, mask, threads)
   };
 
   std::size_t buffers = 0;  // of the program
@@ -157,6 +165,7 @@ struct Schedule {
   const Scratch& scratch_of(const Place& place) const {
     return scratch[static_cast<std::size_t>(place.buffer) - buffers];
   }
+  EIN_FIELDS(Schedule, buffers, scratch, steps)
 };
 
 /// Sets `pieces`, one for each loop, to those of a unit; serial loops are at their first.
@@ -207,10 +216,6 @@ void run_parts(const Step& step, Pieces& pieces, const F& run, std::size_t first
 }
 
 std::string to_string(const Schedule& schedule);
-
-/// Puts numbers in place of formulas.
-void put_sizes(Schedule::Part& part, SizesAt& sizes);
-void put_sizes(Schedule& schedule, SizesAt& sizes);
 
 /// Throws std::logic_error for a schedule that is none: numbers of places, loops and steps that do
 /// not fit each other, accesses outside of a buffer, scratch that is read before it is written or

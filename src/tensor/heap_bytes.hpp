@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
+
+#include <ein/detail/fields.hpp>
+#include <ein/shape.hpp>
+#include "tensor/type_kinds.hpp"
 
 namespace ein {
 
@@ -24,29 +25,8 @@ bool is_inside(const void* memory, const T& object) {
   return at >= begin && at < begin + sizeof object;
 }
 
-namespace detail {
-template <class T>
-inline constexpr bool is_pointer_like = false;
-template <class T>
-inline constexpr bool is_pointer_like<std::unique_ptr<T>> = true;
-template <class T>
-inline constexpr bool is_pointer_like<std::shared_ptr<T>> = true;
-template <class T>
-inline constexpr bool is_vector = false;
-template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-template <class T>
-inline constexpr bool is_pair = false;
-template <class A, class B>
-inline constexpr bool is_pair<std::pair<A, B>> = true;
-}  // namespace detail
-
-/// What it has outside of itself, and what that has. A struct has `heap_bytes_of(const T&)` beside
-/// it, where all fields are named. What is shared counts as its own.
+/// What it has outside of itself, and what that has: of a struct that lists its fields
+/// (EIN_FIELDS), of these. What is shared counts as its own.
 template <class T>
 std::size_t heap_bytes(const T& x) {
   if constexpr (std::is_trivially_copyable_v<T>) {
@@ -55,18 +35,22 @@ std::size_t heap_bytes(const T& x) {
     return is_inside(x.data(), x) ? 0 : block_bytes(x.capacity() + 1);
   } else if constexpr (std::is_same_v<T, std::vector<bool>>) {
     return block_bytes(x.capacity() / 8);
+  } else if constexpr (std::is_same_v<T, Shape>) {
+    return is_inside(x.data(), x) ? 0 : block_bytes(x.rank() * sizeof(Size));
   } else if constexpr (detail::is_vector<T>) {
     std::size_t bytes = block_bytes(x.capacity() * sizeof x[0]);
     for (const auto& element : x) bytes += heap_bytes(element);
     return bytes;
-  } else if constexpr (detail::is_pointer_like<T>) {
+  } else if constexpr (detail::is_unique_pointer<T> || detail::is_shared_pointer<T>) {
     return x ? block_bytes(sizeof *x) + heap_bytes(*x) : 0;
   } else if constexpr (detail::is_optional<T>) {
     return x ? heap_bytes(*x) : 0;
   } else if constexpr (detail::is_pair<T>) {
     return heap_bytes(x.first) + heap_bytes(x.second);
   } else {
-    return heap_bytes_of(x);
+    std::size_t bytes = 0;
+    detail::for_each_field(x, [&](const auto& field) { bytes += heap_bytes(field); });
+    return bytes;
   }
 }
 

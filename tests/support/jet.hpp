@@ -36,7 +36,7 @@ class Jet {
     return met;
   }
 
-  static void begin(const Op& op) { context() = {op.kind == OpKind::scan, op.detached}; }
+  static void begin(const Op& op) { context() = {op.kind == OpKind::scan, op.marks.detached}; }
   Jet stored(DType dtype) const {
     if (context().detaches) return Jet(value_of(*this));
     if (is_floating(dtype)) {

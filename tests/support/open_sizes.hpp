@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/emit.hpp"
+#include "graph/at_sizes.hpp"
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
 #include "tensor/size_scope.hpp"
