@@ -4,7 +4,7 @@
 #include <Eigen/Core>
 
 #include <ein/ein.hpp>
-#include "cpu/parallel.hpp"
+#include "machine/parallel.hpp"
 
 namespace bench {
 

@@ -199,7 +199,7 @@ void maps(Bench& bench) {
                .target = at_least(0.5),
                .expected = [=] { return add(x, columns), y; }},
               one);
-    const Tensor cut = wide.at({ein::all, ein::slice(0, columns)});
+    const Tensor cut = wide.at({ein::every, ein::slice(0, columns)});
     bench.run({.title = "x + v, rows with a gap" + sizes,
                .peer = "plain loop",
                .ours = [=] { return cut + v; },

@@ -5,7 +5,7 @@
 
 #include "codegen/emit.hpp"
 #include "passes/lower.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {
 namespace {

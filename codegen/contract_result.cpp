@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "codegen/contract.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "codegen/expression.hpp"
-#include "schedule/pack.hpp"
+#include "schedule/gpu_pack.hpp"
 #include "schedule/steps.hpp"
 
 namespace ein::codegen {

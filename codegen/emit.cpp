@@ -7,7 +7,7 @@
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
 #include "graph/fields.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {
 

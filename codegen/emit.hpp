@@ -11,7 +11,7 @@
 #include "nest/nest.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein::codegen {
 

@@ -61,12 +61,12 @@ std::string operation(ScalarOp op, DType compute, const std::string& a, const st
   case ScalarOp::name:                                                                         \
     if (!floats) return cuda;                                                                  \
     break;
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name:                                     \
     if (floats) return cuda;                               \
     break;
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     default:
       break;
   }
@@ -183,19 +183,19 @@ std::string converted(const std::string& value, DType from, DType to) {
 }
 
 std::string combined(Combine combine, DType compute, const std::string& a, const std::string& b) {
-  switch (combine) {
-    case Combine::sum:
-      return !is_wrapped(compute) ? a + " + " + b : "plus(" + a + ", " + b + ")";
-    case Combine::prod:
-      return !is_wrapped(compute) ? a + " * " + b : "times(" + a + ", " + b + ")";
-    case Combine::max:
-    case Combine::any:
-      return "greatest(" + a + ", " + b + ")";
-    case Combine::min:
-    case Combine::all:
-      return "least(" + a + ", " + b + ")";
+  const auto call = [&](const char* function) { return function + ("(" + a + ", " + b + ")"); };
+  switch (info(info(combine).of_taken).operation) {
+    case ScalarOp::add:
+      return !is_wrapped(compute) ? a + " + " + b : call("plus");
+    case ScalarOp::mul:
+      return !is_wrapped(compute) ? a + " * " + b : call("times");
+    case ScalarOp::max:
+      return call("greatest");
+    case ScalarOp::min:
+      return call("least");
+    default:
+      throw std::logic_error("codegen: unknown combination");
   }
-  throw std::logic_error("codegen: unknown combination");
 }
 
 std::string combining(Combine combine, DType compute) {
@@ -205,23 +205,21 @@ std::string combining(Combine combine, DType compute) {
 }
 
 std::string identity(Combine combine, DType compute) {
-  switch (combine) {
-    case Combine::sum:
-    case Combine::any:
+  switch (info(combine).nothing) {
+    case CombineInfo::zero:
       return literal(compute, 0, 0);
-    case Combine::prod:
-    case Combine::all:
+    case CombineInfo::one:
       return literal(compute, 1, 1);
-    case Combine::max:
+    case CombineInfo::lowest:
       return literal(compute, -INFINITY, compute == DType::u64 ? 0 : INT64_MIN);
-    case Combine::min:
+    case CombineInfo::highest:
       return literal(compute, INFINITY, compute == DType::u64 ? -1 : INT64_MAX);
   }
   throw std::logic_error("codegen: unknown combination");
 }
 
 std::string taken(Combine combine, DType compute, const std::string& value) {
-  if (combine != Combine::any && combine != Combine::all) return value;
+  if (!info(combine).asks) return value;
   return as_number(compute, value + " != " + literal(compute, 0, 0));
 }
 

@@ -41,7 +41,7 @@ std::string combining(Combine combine, DType compute);
 std::string identity(Combine combine, DType compute);
 /// Whether the order of combining matters, as each step rounds.
 inline bool rounds(Combine combine, DType compute) {
-  return is_floating(compute) && (combine == Combine::sum || combine == Combine::prod);
+  return is_floating(compute) && !info(combine).selects;
 }
 /// An element as the combination takes it: any and all ask whether it differs from zero.
 std::string taken(Combine combine, DType compute, const std::string& value);

@@ -4,7 +4,7 @@
 #include "codegen/attention.hpp"
 #include "codegen/writer.hpp"
 #include "graph/after_pass.hpp"
-#include "schedule/choose_threads.hpp"
+#include "schedule/gpu_choose.hpp"
 
 namespace ein::codegen {
 

@@ -9,7 +9,7 @@
 
 #include "codegen/forms.hpp"
 #include "graph/after_pass.hpp"
-#include "schedule/choose_threads.hpp"
+#include "schedule/gpu_choose.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -25,9 +25,9 @@ std::string nothing(Combine combine, DType dtype, DType compute) {
   return visit(dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>) {
       using Limits = std::numeric_limits<T>;
-      if (combine == Combine::max)
+      if (info(combine).nothing == CombineInfo::lowest)
         return literal(compute, 0, static_cast<std::int64_t>(Limits::min()));
-      if (combine == Combine::min)
+      if (info(combine).nothing == CombineInfo::highest)
         return literal(compute, 0, static_cast<std::int64_t>(Limits::max()));
     }
     return identity(combine, compute);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "codegen/vocabulary/text.hpp"
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -18,7 +18,7 @@ std::string element_type(DType dtype) {
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
   case DType::dtype:                                                  \
     break;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
   }
   throw std::logic_error("element_type: kernels have no complex numbers");
 }

@@ -28,7 +28,8 @@ Stream block(const Stream& x, const Weights& w) {
   const ein::Float<"b@data h@model k d"> k = qkv[1], v = qkv[2];
   const auto scores = ein::einsum(q, k, "b h q d, b h k d -> b h q k"_p);
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
-  const auto weights = ein::softmax(ein::tril(scores * scale, 0, -INFINITY), "b h q [k]");
+  const auto weights =
+      ein::softmax(ein::tril(scores * scale, "... [i j]", 0, -INFINITY), "b h q [k]");
   const auto mixed = ein::einsum(weights, v, "b h q k, b h k d -> b h q d");
   const Stream y = x + ein::einsum(mixed, w.out, "b h q d, h d c -> b q c");  // sums over model
   const auto inner = ein::einsum(ein::layer_norm(y, "b s [c]"), w.up, "b s c, c f -> b s f");

@@ -85,7 +85,7 @@ void views() {
   const Tensor x = ein::arange(16).view({4, 4});
   line("strides of a 4 x 4 tensor", x.strides().to_string());
   const Tensor y = ein::tensor({{1, 2, 3}, {4, 5, 6}}), row = y.at({0}),
-               column = y.at({ein::all, 1}), turned = ein::rearrange(y, "i j -> j i");
+               column = y.at({ein::every, 1}), turned = ein::rearrange(y, "i j -> j i");
   line("row 0", row);
   line("column 1", column);
   line("as (3, 2)", y.view({3, 2}));
@@ -108,7 +108,7 @@ void operations() {
   line("squares", ein::pow(x, 2));
   line("roots", ein::sqrt(x));
   line("1 / roots", ein::rsqrt(x));
-  line("triu(ones(3, 3))", ein::triu(ein::ones({3, 3})));
+  line("triu(ones(3, 3), \"[i j]\")", ein::triu(ein::ones({3, 3}), "... [i j]"));
   const Tensor w = ein::ones({32, 2}), tokens = ein::ones({4, 8, 16, 32});
   line("(4, 8, 16, 32) by (32, 2)",
        ein::einsum(tokens, w, "batch seq h i, i o -> batch seq h o").shape().to_string());

@@ -72,7 +72,7 @@ int main() {
   const Attention attention{weights(64, 64), weights(64, 64), weights(64, 64), weights(64, 64)};
   const Mlp mlp{weights(64, 256), weights(256, 64)};
 
-  const ein::scope names;  // from here on "batch" and "seq" are one size each
+  const ein::Scope names;  // from here on "batch" and "seq" are one size each
   const Batch x = ein::randn({2, 10, 64});
   const Batch attended = x + attention(x);
   const Batch result = attended + mlp(attended);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What needs Linux is in src/tensor/system.cpp alone, so that a port is that file. Of the other sources of the library and
+# What needs Linux is in src/machine/system.cpp alone, so that a port is that file. Of the other sources of the library and
 # the command this holds:
 # - They include no header of a system but those listed here.
 # - They name no file of Linux, and do not ask which system it is.
@@ -11,7 +11,7 @@ set -u
 source=$1
 shift
 cd "$source" || exit 2
-the_file=src/tensor/system.cpp
+the_file=src/machine/system.cpp
 posix='dirent\.h|dlfcn\.h|fcntl\.h|pthread\.h|signal\.h|spawn\.h|sys/mman\.h|sys/stat\.h|sys/wait\.h|time\.h|unistd\.h'
 also_macos='sys/file\.h|sys/ioctl\.h' # flock() and the width of a terminal, which BSD and macOS have
 others='cpuid\.h|immintrin\.h|asmjit/.*|cuda\.h|mpi\.h|zlib\.h'

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <initializer_list>
 #include <optional>
 #include <sstream>
 #include <type_traits>
+#include <utility>
 
 #include "graph/diagnostic.hpp"
 #include "io/number.hpp"
@@ -48,14 +48,15 @@ struct Option {
 };
 
 /// A UsageError for an option that this operation does not read.
-void refuse(const Option& option, Operation op, std::initializer_list<Operation> readers) {
-  if (option.word.empty() || std::find(readers.begin(), readers.end(), op) != readers.end()) return;
+void refuse(const Option& option, Operation op, unsigned said) {
+  if (option.word.empty() || (info(op).reads & said) != 0) return;
+  std::vector<std::string> readers;
+  for (const Operation reader : operations()) {
+    if ((info(reader).reads & said) != 0) readers.emplace_back(name(reader));
+  }
   std::string list;
-  for (const Operation reader : readers)
-    list += (list.empty()                     ? ""
-             : reader == *(readers.end() - 1) ? " and "
-                                              : ", ") +
-            std::string(name(reader));
+  for (const std::string& reader : readers)
+    list += (list.empty() ? "" : &reader == &readers.back() ? " and " : ", ") + reader;
   throw UsageError(std::string(option.name) + " is for " + list + ", not for " +
                    std::string(name(op)));
 }
@@ -190,22 +191,6 @@ Operation operation_of(const std::string& word) {
                    "; or " + program_word + ", of a file");
 }
 
-std::optional<std::size_t> positions_operand(Operation op) {
-  switch (op) {
-    case Operation::one_hot:
-      return 0;
-    case Operation::gather:
-    case Operation::scatter_add:
-    case Operation::scatter_prod:
-    case Operation::scatter_max:
-    case Operation::scatter_min:
-    case Operation::cross_entropy:
-      return 1;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::vector<MeshAxis> mesh_axes(const std::string& text) {
   std::vector<MeshAxis> axes;
   std::istringstream words(text);
@@ -232,13 +217,12 @@ std::vector<OperandType> operands_of(const CallWords& words) {
                      std::to_string(shapes) + (shapes == 1 ? " time" : " times") +
                      "; it is given once for all operands, or once for each");
   }
-  const std::optional<std::size_t> positions =
-      words.op == program_word ? std::nullopt : positions_operand(operation_of(words.op));
+  const int positions = words.op == program_word ? -1 : info(operation_of(words.op)).positions;
   std::vector<OperandType> operands;
   for (std::size_t k = 0; k < shapes; ++k) {
-    const DType dtype = dtypes > 1       ? dtype_of_word("--dtype", words.dtypes[k])
-                        : positions == k ? DType::i64
-                                         : first;
+    const DType dtype = dtypes > 1                     ? dtype_of_word("--dtype", words.dtypes[k])
+                        : std::cmp_equal(positions, k) ? DType::i64
+                                                       : first;
     operands.push_back({shape_of("--shape", words.shapes[k], 0), dtype});
     checked_numel(operands.back().shape, static_cast<std::int64_t>(size_of(dtype)));
   }
@@ -252,12 +236,9 @@ Call::Call(const CallWords& words, std::size_t operand_count) {
     throw UsageError(std::string(name(op())) + " takes one operand, there are " +
                      std::to_string(operand_count));
   }
-  const bool is_stackable =
-      op() == Operation::reduce || op() == Operation::rearrange || op() == Operation::repeat;
-  call_.stacked = is_stackable && operand_count > 1;
-  // What the pattern does not describe, the weights of a norm, build_graph() checks.
-  const bool has_weights = op() == Operation::layer_norm || op() == Operation::rms_norm;
-  check(call_.stacked || has_weights ? 1 : operand_count);
+  call_.stacked = (info(op()).reads & grammar::CallSays::lists) != 0 && operand_count > 1;
+  // What the pattern does not name, the weights of a norm, build_graph() checks.
+  check(call_.stacked || info(op()).weights > 0 ? info(op()).form.operands : operand_count);
   if (op() == Operation::unpack && packed_.empty()) {
     throw UsageError("unpack needs --packed, once for each piece");
   }
@@ -280,24 +261,19 @@ void Call::read(const CallWords& words) {
     }
     call_.reduction = *reduction;
   }
-  refuse({"--by", words.by}, op(), {Operation::reduce});
-  refuse({"--eps", words.eps}, op(), {Operation::layer_norm, Operation::rms_norm});
-  refuse({"-k", words.k}, op(), {Operation::top_k});
-  refuse({"--number", words.numbers.empty() ? "" : "given"}, op(),
-         {Operation::roll, Operation::pad, Operation::tril, Operation::triu, Operation::diagonal,
-          Operation::from_diagonal, Operation::histogram});
-  refuse({"--real", words.reals.empty() ? "" : "given"}, op(),
-         {Operation::quantile, Operation::histogram});
-  refuse({"--descending", words.descending ? "given" : ""}, op(), {Operation::sort});
-  refuse({"--packed", words.packed.empty() ? "" : "given"}, op(), {Operation::unpack});
-  refuse({"--as", words.as}, op(),
-         {Operation::einsum, Operation::reduce, Operation::rearrange, Operation::repeat,
-          Operation::cumsum, Operation::cumprod, Operation::scatter_add, Operation::scatter_prod,
-          Operation::one_hot});
+  using says = grammar::CallSays;
+  const auto given = [](bool is_given) { return std::string(is_given ? "given" : ""); };
+  refuse({"--by", words.by}, op(), says::by);
+  refuse({"--eps", words.eps}, op(), says::eps);
+  refuse({"-k", words.k}, op(), says::count);
+  refuse({"--number", given(!words.numbers.empty())}, op(), says::numbers);
+  refuse({"--real", given(!words.reals.empty())}, op(), says::reals);
+  refuse({"--descending", given(words.descending)}, op(), says::order);
+  refuse({"--packed", given(!words.packed.empty())}, op(), says::pieces);
+  refuse({"--as", words.as}, op(), says::dtype);
   check_counts(op(), words.numbers.size(), words.reals.size());
-  const bool takes_sizes =
-      op() != Operation::pack && op() != Operation::unpack && op() != Operation::parse_shape;
-  if (!takes_sizes && !words.axes.empty()) throw UsageError("--axis is not for " + words.op);
+  if ((info(op()).reads & says::sizes) == 0 && !words.axes.empty())
+    throw UsageError("--axis is not for " + words.op);
   call_.named.eps = op() == Operation::rms_norm ? 1e-6 : 1e-5;
   if (!words.eps.empty()) {
     const std::optional<double> eps = io::number_of<double>(words.eps);

@@ -86,9 +86,6 @@ class Call {
   PatternCall call_;
 };
 
-/// The operand of a call that is positions along an axis; none of most operations.
-std::optional<std::size_t> positions_operand(Operation op);
-
 /// "batch=2 h=5", the result of parse_shape.
 std::string sizes_line(const grammar::Pattern& pattern, const Shape& shape);
 /// "packed: (), (7,)", what pack joined.

@@ -176,7 +176,7 @@ Graph graph_without_shapes(CallWords words, std::int64_t size) {
       }
       shape.push_back(extent);
     }
-    const bool is_positions = positions_operand(call.op()) == operands.size();
+    const bool is_positions = std::cmp_equal(info(call.op()).positions, operands.size());
     operands.push_back({shape, is_positions ? DType::i64 : dtype_of(words)});
   }
   return build_graph(call.get(), operands);

@@ -6,14 +6,14 @@
 #include <ein/parallel.hpp>
 
 #include "cpu/level.hpp"
-#include "cpu/parallel.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/nvrtc.hpp"
+#include "machine/parallel.hpp"
+#include "machine/system.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
 #include "tensor/printable.hpp"
-#include "tensor/system.hpp"
 #include "words.hpp"
 
 namespace ein::command {

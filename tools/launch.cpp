@@ -20,9 +20,9 @@
 
 #include "graph/diagnostic.hpp"
 #include "io/number.hpp"
+#include "machine/system.hpp"
 #include "mesh/shm.hpp"
 #include "subcommands.hpp"
-#include "tensor/system.hpp"
 #include "words.hpp"
 
 extern char** environ;

@@ -11,6 +11,7 @@
 #include <ein/memory.hpp>
 #include <ein/train.hpp>
 
+#include "api/compile.hpp"
 #include "call.hpp"
 #include "codegen/units.hpp"
 #include "cuda/cubin_cache.hpp"
@@ -18,7 +19,6 @@
 #include "kernels.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
-#include "runtime/compile.hpp"
 #include "subcommands.hpp"
 #include "train/step.hpp"
 #include "words.hpp"

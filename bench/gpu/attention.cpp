@@ -37,7 +37,7 @@ double median_seconds(ein::Device device, const std::function<void()>& call) {
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v) {
   const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
   const Tensor scores = ein::einsum(q, k, "b h q d, b h k d -> b h q k") * scale;
-  const Tensor causal = ein::tril(scores, 0, -std::numeric_limits<double>::infinity());
+  const Tensor causal = ein::tril(scores, "... [q k]", 0, -std::numeric_limits<double>::infinity());
   return ein::einsum(ein::softmax(causal, "b h q [k]"), v, "b h q k, b h k d -> b h q d");
 }
 

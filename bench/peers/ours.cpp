@@ -134,7 +134,8 @@ const std::map<std::string, Chain> chains{
         const double depth = static_cast<double>(x[0].shape()[3]);
         const Tensor scores =
             ein::einsum(x[0], x[1], "b h q d, b h k d -> b h q k") * (1 / std::sqrt(depth));
-        const Tensor seen = ein::tril(scores, 0, -std::numeric_limits<double>::infinity());
+        const Tensor seen =
+            ein::tril(scores, "... [q k]", 0, -std::numeric_limits<double>::infinity());
         return Tensors{
             ein::einsum(ein::softmax(seen, "b h q [k]"), x[2], "b h q k, b h k d -> b h q d")};
       }}},

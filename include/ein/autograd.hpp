@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <ein/results.hpp>
+#include <ein/detail/results.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {

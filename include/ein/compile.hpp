@@ -16,8 +16,8 @@
 
 #include <ein/axis.hpp>
 #include <ein/cost.hpp>
+#include <ein/detail/results.hpp>
 #include <ein/graph.hpp>
-#include <ein/results.hpp>
 #include <ein/step_bill.hpp>
 #include <ein/tensor.hpp>
 
@@ -79,7 +79,7 @@ class CompiledFunction {
   MemoryFormula memory_formula() const;
   StepBill bill() const;
   std::vector<Exchange> exchanges() const;
-  std::string print() const;
+  std::string text() const;
   std::string dot() const;
   std::string svg() const;
 
@@ -143,13 +143,13 @@ class Compiled {
   /// What each process gives to collectives in one run, known before it; nothing without a mesh.
   std::vector<Exchange> exchanges() const { return compiled_.exchanges(); }
   /// Both as formulas of the sizes that types leave open, for all lengths that run by the same
-  /// plan: print() begins with what these are.
+  /// plan: text() begins with what these are.
   CostOfLengths cost_formula() const { return compiled_.cost_formula(); }
   MemoryFormula memory_formula() const { return compiled_.memory_formula(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
   StepBill bill() const { return compiled_.bill(); }
   /// The graph, the loop nests and, on the CPU, their schedules as text.
-  std::string print() const { return compiled_.print(); }
+  std::string text() const { return compiled_.text(); }
   /// The graph in Graphviz's language: `dot -Tsvg` draws it.
   std::string dot() const { return compiled_.dot(); }
   /// The graph as a picture, which browsers show.

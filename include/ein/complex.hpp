@@ -19,14 +19,14 @@ namespace detail {
   struct FindElement<DType::dtype> {                                     \
     using type = element;                                                \
   };
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 }  // namespace detail
 
 // ComplexFloat<"b c"> and ComplexDouble<"b c">: tensors that name their axes.
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
   template <FixedString Axes>                                         \
   using typed = Typed<type, Axes>;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 
 /// real + i·imag, of tensors that broadcast: c128 where one is f64, else c64.
 Tensor complex(const Tensor& real, const Tensor& imag);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <ein/count.hpp>
+#include <ein/detail/polynomial.hpp>
 #include <ein/graph.hpp>
-#include <ein/polynomial.hpp>
 
 namespace ein {
 
@@ -25,11 +25,11 @@ inline constexpr CountedOp counted_ops[] = {
   {ScalarOp::name, CostClass::transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda)
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda)
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   {ScalarOp::name, CostClass::cost},
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
     {ScalarOp::normal, CostClass::transcendental}};
 constexpr bool is_transcendental(const CountedOp& counted) {
   return counted.cost == CostClass::transcendental;

@@ -19,19 +19,19 @@ namespace ein {
 enum class DType : std::uint8_t {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) dtype,
 #define EIN_COMPLEX EIN_DTYPE
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 };
 
 /// Every dtype, in the order of the table.
 inline constexpr DType all_dtypes[] = {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) DType::dtype,
 #define EIN_COMPLEX EIN_DTYPE
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 };
 /// Those that kernels compute with: all but c64 and c128, whose elements are pairs of f32 and f64.
 inline constexpr DType real_dtypes[] = {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) DType::dtype,
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 };
 
 // 16- and 8-bit floats: storage only; arithmetic happens in f32.
@@ -73,7 +73,7 @@ template <class T>
 consteval std::optional<DType> find_dtype() {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   if (std::is_same_v<T, type>) return DType::dtype;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
   // `long` and `long long` are both 64 bits on most machines, and only one of them is std::int64_t.
   if (std::is_same_v<T, long long> && sizeof(long long) == 8) return DType::i64;
   if (std::is_same_v<T, unsigned long long> && sizeof(unsigned long long) == 8) return DType::u64;
@@ -89,7 +89,7 @@ struct FindElement;
   struct FindElement<DType::dtype> {                                   \
     using type = element;                                              \
   };
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 
 enum class NumberKind : std::uint8_t { floating, integral, complex };
 
@@ -105,7 +105,7 @@ inline constexpr DTypeRow dtype_rows[] = {
   {text, npy, safetensors, NumberKind::integral},
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
   {text, npy, safetensors, NumberKind::complex},
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 };
 constexpr const DTypeRow& row_of(DType dtype) {
   return dtype_rows[static_cast<std::size_t>(dtype)];
@@ -142,7 +142,7 @@ constexpr decltype(auto) visit(DType dtype, F&& f) {
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
   case DType::dtype:                                                  \
     break;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
   }
   detail::not_real(dtype);
 }
@@ -205,6 +205,28 @@ struct Finfo {
 /// The limits of `dtype`; an Error of kind `dtype` when it is integral.
 Finfo finfo(DType dtype);
 
+/// promote(a, b); none where that is an Error.
+constexpr std::optional<DType> common_dtype(DType a, DType b) {
+  if (a == b) return a;
+  if (is_complex(a) || is_complex(b)) {
+    const bool is_wide = real_dtype(a) == DType::f64 || real_dtype(b) == DType::f64;
+    return is_wide ? DType::c128 : DType::c64;
+  }
+  if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
+  if (is_floating(a))
+    return size_of(a) == size_of(b) ? DType::f32 : size_of(a) > size_of(b) ? a : b;
+  if (a == DType::boolean || b == DType::boolean) return a == DType::boolean ? b : a;
+  if (is_unsigned(a) == is_unsigned(b)) return size_of(a) >= size_of(b) ? a : b;
+  const DType with_sign = is_unsigned(a) ? b : a, without = is_unsigned(a) ? a : b;
+  // The least with a sign that has more bits than `without`.
+  std::optional<DType> least;
+  for (const DType dtype : real_dtypes) {
+    if (is_floating(dtype) || is_unsigned(dtype) || size_of(dtype) <= size_of(without)) continue;
+    if (!least || size_of(dtype) < size_of(*least)) least = dtype;
+  }
+  if (!least) return std::nullopt;
+  return size_of(with_sign) >= size_of(*least) ? with_sign : *least;
+}
 /// The dtype of mixed elementwise arithmetic on `a` and `b`. Commutative. bool beside an integer
 /// takes the integer's; integers take the narrowest that holds all of both, as NumPy does: u8 and
 /// i8 make i16, u32 and i32 make i64. None holds u64 and an integer with a sign, which is an Error

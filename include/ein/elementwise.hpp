@@ -113,12 +113,6 @@ Tensor silu(const Tensor& x);  ///< x · sigmoid(x); at -infinity its limit, -0
 /// gradient goes to x from low to high, both included, and else to the bound that x is beyond.
 Tensor clamp(const Tensor& x, Operand low, Operand high);
 
-/// The upper triangle of the matrices in the last two axes: elements with column - row < diagonal
-/// are `otherwise`. An Error of kind `dtype` for a fraction in an integer tensor.
-Tensor triu(const Tensor& x, Size diagonal = 0, Scalar otherwise = 0);
-/// The lower triangle: elements with column - row > diagonal are `otherwise`.
-Tensor tril(const Tensor& x, Size diagonal = 0, Scalar otherwise = 0);
-
 /// Matrix product of the last two axes, broadcasting those before, as NumPy's matmul; a vector
 /// counts as a row on the left and as a column on the right. An Error of kind `size` or `rank` that
 /// names the shapes.

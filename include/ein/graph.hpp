@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <ein/detail/combines.hpp>
 #include <ein/detail/fields.hpp>
+#include <ein/detail/matrix_function.hpp>
 #include <ein/dtype.hpp>
-#include <ein/matrix_function.hpp>
 #include <ein/placement.hpp>
 #include <ein/scalar_expr.hpp>
 #include <ein/shape.hpp>
@@ -67,12 +68,6 @@ enum class OpKind : std::uint8_t {
   reshard,  ///< one input, as it is; on a mesh it lies as `from` says, and the result as `to` says
   collective,  ///< of one process's graph: its input and those of the other processes of a group
 };
-
-/// How `reduce` combines elements. `any` and `all` ask whether elements differ from zero.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
-enum class Combine : std::uint8_t { sum, prod, max, min, any, all };
-#pragma GCC diagnostic pop
 
 /// What an operation of a compiled function is part of.
 enum class Phase : std::uint8_t {
@@ -144,7 +139,6 @@ struct Graph {
 };
 
 std::string_view name(OpKind kind);
-std::string_view name(Combine combine);
 
 /// Whether the access moves along `axis`.
 bool uses(const Access& access, int axis);

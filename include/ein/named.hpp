@@ -14,8 +14,8 @@
 
 #include <ein/axis.hpp>
 #include <ein/detail/fields.hpp>
+#include <ein/detail/result_dtype.hpp>
 #include <ein/pattern.hpp>
-#include <ein/result_dtype.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include <ein/axis.hpp>
+#include <ein/detail/result_dtype.hpp>
 #include <ein/pattern.hpp>
 #include <ein/reduction.hpp>
-#include <ein/result_dtype.hpp>
 #include <ein/typed.hpp>
 // Clang 21 has it in older standards, too, with a warning.
 #if __cpp_static_assert >= 202306L && __cplusplus > 202302L
-#include <ein/pattern_message.hpp>
+#include <ein/detail/pattern_message.hpp>
 #endif
 
 namespace ein {

@@ -4,12 +4,12 @@
 #include <string_view>
 
 #include <ein/axis.hpp>
+#include <ein/detail/result_dtype.hpp>
 #include <ein/dtype.hpp>
 #include <ein/grammar/infer_type.hpp>
 #include <ein/grammar/packed_pattern.hpp>
 #include <ein/pattern_error.hpp>
 #include <ein/reduction.hpp>
-#include <ein/result_dtype.hpp>
 
 namespace ein {
 
@@ -171,6 +171,10 @@ class PatternFor : public detail::PatternArgument {
     static_assert(detail::never<Variable>, "a pattern is a string literal, or ein::runtime(text)");
   }
   PatternFor(RuntimeText pattern) : PatternArgument(pattern.text) {}
+  /// One that was checked with other types of the operands.
+  template <class Others>
+  explicit PatternFor(const PatternFor<Op, Others, Arguments...>& checked)
+      : PatternArgument(checked) {}
 };
 
 namespace literals {

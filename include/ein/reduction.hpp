@@ -23,8 +23,6 @@ namespace ein {
 /// also want |x - mean| <= √(M / n): 1.8e19 / √n in f32, 1.3e154 / √n in f64. Beyond, they may be
 /// infinite or NaN. Deviations below 1.1e-19 (f64: 1.5e-154) lose digits, as their squares are
 /// subnormal. `norm` is right wherever it is a number of its dtype.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes the `all` of an enum class for ein::all
 enum class Reduction : std::uint8_t {
   sum,
   mean,
@@ -47,7 +45,6 @@ enum class Reduction : std::uint8_t {
   nanvar,
   nanstd
 };
-#pragma GCC diagnostic pop
 
 namespace detail {
 /// In the order of the enumeration.

@@ -28,12 +28,12 @@ enum class ScalarOp : std::uint8_t {
   abs,
   logical_not,
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) name,
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 // binary
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   name,
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
   // ternary
   where,
 };

@@ -130,7 +130,7 @@ inline Slice slice(Size begin, Size end = INT64_MAX, std::int64_t step = 1) {
   return {begin, end, step};
 }
 /// Every position along an axis.
-inline constexpr Slice all{};
+inline constexpr Slice every{};
 
 struct TensorSlice;
 
@@ -272,7 +272,7 @@ class Tensor {
     return at(std::span(indices.begin(), indices.size()));
   }
   Tensor at(std::span<const Index> indices) const;
-  /// The same: `x(1, 2)` is a tensor of one element, `x(1)` and `x(ein::all, 2)` a row and a
+  /// The same: `x(1, 2)` is a tensor of one element, `x(1)` and `x(ein::every, 2)` a row and a
   /// column; `x(1, 2) = 5` writes.
   template <class... Indices>
   requires(sizeof...(Indices) > 0 && (std::convertible_to<const Indices&, Index> && ...)) Tensor

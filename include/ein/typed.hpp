@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,16 +17,26 @@ namespace ein {
 
 /// While a scope lives, a name in a type stands for one size in all conversions on its thread; a
 /// nested scope starts anew. Outside of any scope, each conversion is a scope of its own.
-class scope {
+class Scope {
  public:
-  scope();
-  ~scope();
-  scope(const scope&) = delete;
-  scope& operator=(const scope&) = delete;
+  Scope();
+  /// `const ein::Scope names(q, k, v);`: the names in the types of these tensors are one size each,
+  /// or it is an Error that names the axis.
+  template <class First, class... Rest>
+  requires requires { First::static_dtype; }
+  explicit Scope(const First& first, const Rest&... rest) : Scope() {
+    bind(first, First::axes());
+    (bind(rest, Rest::axes()), ...);
+  }
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
 
  private:
+  void bind(const Tensor& x, std::string_view axes);
+
   friend struct ScopeAccess;
-  scope* outer_;
+  Scope* outer_;
   std::vector<std::pair<std::string, Shape>>
       sizes_;  // one size per name, any number for a variadic one
 };
@@ -77,6 +88,24 @@ consteval bool places_agree(std::string_view from, std::string_view to) {
   return true;
 }
 
+/// Whether no name of one type stands at another place of the other.
+consteval bool names_agree(std::string_view from, std::string_view to) {
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
+  const auto name_of = [](const grammar::SpecReading& spec, std::size_t d) {
+    const grammar::SpecDim& dim = spec.dims[d];
+    return spec.is_name(dim) ? spec.text_of(spec.steps[dim.first].span) : std::string_view();
+  };
+  for (std::size_t d = 0; d < a.dims.size(); ++d) {
+    const std::string_view name = name_of(a, d);
+    if (name.empty() || name == name_of(b, d)) continue;
+    for (std::size_t e = 0; e < b.dims.size(); ++e) {
+      if (name == name_of(b, e) && name != name_of(a, e)) return false;
+    }
+  }
+  return true;
+}
+
 struct Trusted {};
 
 }  // namespace detail
@@ -103,6 +132,8 @@ class Typed : public Tensor {
                   "the two types differ in their number of axes");
     static_assert(detail::sizes_agree(Others.view(), axes()),
                   "the two types differ in the size of an axis");
+    static_assert(detail::names_agree(Others.view(), axes()),
+                  "a name stands at another place in the two types: rearrange the tensor");
     static_assert(detail::places_agree(Others.view(), axes()),
                   "the two types place an axis differently");
   }
@@ -113,6 +144,22 @@ class Typed : public Tensor {
   /// Autocast may have given it another dtype.
   Typed(detail::Trusted, Tensor x)
       : Tensor(x.dtype() == dtype_of<T> ? std::move(x) : x.to(dtype_of<T>)) {}
+
+  // What gives the same axes, as in Tensor.
+  using Tensor::requires_grad, Tensor::to;
+  /// `x.to<ein::bf16>()`
+  template <class U>
+  Typed<U, Axes> to() const {
+    return {detail::Trusted(), Tensor::to(dtype_of<U>)};
+  }
+  Typed detach() const { return {detail::Trusted(), Tensor::detach()}; }
+  Typed clone() const { return {detail::Trusted(), Tensor::clone()}; }
+  Typed contiguous() const { return {detail::Trusted(), Tensor::contiguous()}; }
+  Typed grad() const { return {detail::Trusted(), Tensor::grad()}; }
+  const Typed& requires_grad(bool wanted) const {
+    Tensor::requires_grad(wanted);
+    return *this;
+  }
 };
 
 // Double, Float, Half, BFloat16, Long, Int, Byte, Bool, ...: one for each row of the table.
@@ -121,7 +168,7 @@ class Typed : public Tensor {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   template <FixedString Axes>                                       \
   using typed = Typed<type, Axes>;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 #pragma pop_macro("Bool")
 
 namespace detail {
@@ -141,9 +188,10 @@ struct ResultAxes {
   char text[capacity] = {};
 
   constexpr ResultAxes() = default;
-  constexpr explicit ResultAxes(const grammar::InferredType& type) {
-    const std::string_view found = type.axes.view();
-    if (type.mistake || !type.is_known || found.size() >= capacity) return;
+  constexpr explicit ResultAxes(const grammar::InferredType& type)
+      : ResultAxes(type.axes.view(), !type.mistake && type.is_known) {}
+  constexpr explicit ResultAxes(std::string_view found, bool may_be_known = true) {
+    if (!may_be_known || found.size() >= capacity) return;
     is_known = true;
     size = found.size();
     for (std::size_t i = 0; i < size; ++i) text[i] = found[i];

@@ -109,7 +109,7 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
   case ScalarOp::name:                                     \
     out[0] = adjoint;                                      \
     return;
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   case ScalarOp::name: {                                                                      \
@@ -118,7 +118,7 @@ void pull_back(const ScalarStep& step, const Ex& g, const Ex& v, const std::vect
     out[1] = adjoint_b;                                                                       \
     return;                                                                                   \
   }
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
     case ScalarOp::where:
       out[1] = where(a, g, zero);
       out[2] = where(a, zero, g);

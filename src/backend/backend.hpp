@@ -11,7 +11,7 @@
 
 #include <ein/device.hpp>
 #include "nest/nest.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 class MemoryCount;

@@ -7,8 +7,8 @@
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
 #include "nest/attention.hpp"
+#include "size/size_arithmetic.hpp"
 #include "tensor/heap_bytes.hpp"
-#include "tensor/size_arithmetic.hpp"
 
 namespace ein::engine {
 namespace {
@@ -42,7 +42,7 @@ void Compiled::load() {
   guards_ = scope.guards();
 }
 
-std::string Compiled::print() const {
+std::string Compiled::text() const {
   // It was made for lengths with the same answers.
   const SizeScope scope(lengths_, SizeScope::Reading::is_guard, guards_);
   const std::string guards = guards_.to_string();

@@ -14,8 +14,8 @@
 #include "compile/operand.hpp"
 #include "compile/passes.hpp"
 #include "passes/memory_plan.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein::engine {
 
@@ -41,7 +41,7 @@ class Compiled {
   const SizeGuards& guards() const { return guards_; }
 
   /// The graph, the program and how the device runs it, as text.
-  std::string print() const;
+  std::string text() const;
   CostOfLengths cost_formula() const;
   /// Bytes of the block in which intermediate values lie.
   Size arena_bytes() const;

@@ -6,7 +6,7 @@
 
 #include <ein/error.hpp>
 #include "graph/diagnostic.hpp"
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 
 namespace ein {
 namespace {

@@ -1,4 +1,4 @@
-#include <ein/polynomial.hpp>
+#include <ein/detail/polynomial.hpp>
 
 #include <algorithm>
 

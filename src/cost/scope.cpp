@@ -5,7 +5,7 @@
 
 #include "cost/tally.hpp"
 #include "cost/traffic.hpp"
-#include "tensor/thread_end.hpp"
+#include "machine/thread_end.hpp"
 
 namespace ein {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <ein/cost.hpp>
 #include "linalg/function.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 
@@ -53,22 +53,18 @@ void add_expr(Tally<N>& tally, const ScalarExpr& expr, const N& times) {
 /// there is nothing to combine.
 template <class N>
 void add_combination(Tally<N>& tally, Combine combine, const N& tuples, const N& differ) {
-  switch (combine) {
-    case Combine::sum:
+  const CombineInfo& how = info(combine);
+  switch (info(how.operation).cost) {
+    case CostClass::addition:
       tally.add += differ;
       break;
-    case Combine::prod:
+    case CostClass::multiplication:
       tally.mul += differ;
       break;
-    case Combine::max:
-    case Combine::min:
+    default:
       tally.compare += differ;
-      break;
-    case Combine::any:
-    case Combine::all:
-      tally.compare += tuples + differ;
-      break;  // each value is compared with 0 first
   }
+  if (how.asks) tally.compare += tuples;  // each value is compared with 0 first
   tally.model += tuples;
 }
 

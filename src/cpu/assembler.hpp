@@ -12,8 +12,8 @@
 #include <asmjit/core.h>
 
 #include <ein/dtype.hpp>
+#include "machine/processor.hpp"
 #include "nest/nest.hpp"
-#include "tensor/processor.hpp"
 
 namespace ein::host {
 

@@ -420,17 +420,17 @@ class NeonAssembler final : public Assembler {
 
   void combine(Combine how, const Vector& acc, const Vector& x, const Tail* tail) override {
     const a64::Vec to = tail ? code_.newVecQ() : vec(acc), a = vec(acc), b = vec(x);
-    switch (how) {
-      case Combine::sum:
+    switch (info(how).operation) {
+      case ScalarOp::add:
         code_.fadd(typed(to), typed(a), typed(b));
         break;
-      case Combine::prod:
+      case ScalarOp::mul:
         code_.fmul(typed(to), typed(a), typed(b));
         break;
-      case Combine::max:
+      case ScalarOp::max:
         code_.fmaxnm(typed(to), typed(a), typed(b));
         break;
-      case Combine::min:
+      case ScalarOp::min:
         code_.fminnm(typed(to), typed(a), typed(b));
         break;
       default:

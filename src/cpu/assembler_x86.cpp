@@ -611,7 +611,7 @@ class X86Assembler final : public Assembler {
   // --- combinations ---
 
   void combine(Combine how, const Vector& acc, const Vector& x, const Tail* tail) override {
-    const bool takes_acc = how == Combine::max || how == Combine::min;  // where x is NaN
+    const bool takes_acc = info(how).selects;  // where x is NaN
     const x86::Vec first = takes_acc ? vec(x) : vec(acc), second = takes_acc ? vec(acc) : vec(x);
     if (tail && !wide_) {
       const x86::Vec both = new_vec();
@@ -845,14 +845,14 @@ class X86Assembler final : public Assembler {
   }
 
   static Arithmetic arithmetic(Combine how) {
-    switch (how) {
-      case Combine::sum:
+    switch (info(how).operation) {
+      case ScalarOp::add:
         return Arithmetic::add;
-      case Combine::prod:
+      case ScalarOp::mul:
         return Arithmetic::multiply;
-      case Combine::max:
+      case ScalarOp::max:
         return Arithmetic::largest;
-      case Combine::min:
+      case ScalarOp::min:
         return Arithmetic::least;
       default:
         throw std::logic_error("assembler: a combination that it lacks");

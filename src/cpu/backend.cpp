@@ -18,10 +18,10 @@
 #include "graph/after_pass.hpp"
 #include "graph/fields.hpp"
 #include "graph/rewrite.hpp"
+#include "machine/fork.hpp"
 #include "passes/find_attention.hpp"
-#include "schedule/choose.hpp"
-#include "schedule/group_nests.hpp"
-#include "tensor/fork.hpp"
+#include "schedule/cpu_choose.hpp"
+#include "schedule/cpu_group_nests.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/small_array.hpp"
@@ -45,7 +45,7 @@ struct Alone {
         nest.operand(o).buffer = own(whole, nest.operand(o).buffer);
     }
     program.input_count = program.buffers.size();
-    const auto add = [&](std::int64_t word) { key.push_back(word); };
+    const AppendTo add(key);
     for_each_word(program.groups, add);
     for_each_word(program.buffers, add);
     for (const LoopNest& nest : program.nests) {

@@ -6,8 +6,8 @@
 #include <ein/error.hpp>
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/strided_copy.hpp"
+#include "machine/parallel.hpp"
 #include "mesh/process.hpp"
 
 namespace ein::host {

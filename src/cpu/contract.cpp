@@ -18,11 +18,11 @@
 #include "cpu/kernel.hpp"
 #include "cpu/level.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/tile_epilogue.hpp"
-#include "schedule/choose.hpp"
+#include "machine/parallel.hpp"
+#include "schedule/cpu_choose.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::host {

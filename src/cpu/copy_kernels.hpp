@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/cache.hpp"
+#include "machine/cache.hpp"
 
 namespace ein::host {
 

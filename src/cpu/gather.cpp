@@ -4,8 +4,8 @@
 
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/position.hpp"
+#include "machine/parallel.hpp"
 
 namespace ein::host {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <ein/error.hpp>
 #include "cpu/level.hpp"
-#include "cpu/parallel.hpp"
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
+#include "machine/parallel.hpp"
 
 namespace ein::host {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <ein/dtype.hpp>
 #include <ein/shape.hpp>
-#include "cpu/cache.hpp"
+#include "machine/cache.hpp"
 
 namespace ein::host {
 

@@ -4,13 +4,13 @@
 #include <stdexcept>
 
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/position.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/scheduled.hpp"
 #include "cpu/strided_copy.hpp"
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
+#include "machine/parallel.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::host {

@@ -7,8 +7,8 @@
 
 #include "backend/backend.hpp"
 #include "nest/nest.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein::host {
 

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include <ein/dtype.hpp>
-#include "cpu/cache.hpp"
 #include "cpu/copy_kernels.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/strip_loops.hpp"
+#include "machine/cache.hpp"
+#include "machine/processor.hpp"
 #include "nest/combine.hpp"
 #include "nest/nest.hpp"
-#include "tensor/processor.hpp"
 
 namespace ein::host {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 #include "tensor/small_array.hpp"
 
 namespace ein::host {

@@ -7,8 +7,8 @@
 
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "linalg/decompose.hpp"
+#include "machine/parallel.hpp"
 
 namespace ein::host {
 namespace {

@@ -20,11 +20,11 @@
 
 #include "cpu/level.hpp"
 #include "cpu/measure.hpp"
-#include "cpu/parallel.hpp"
 #include "io/number.hpp"
 #include "io/private_directory.hpp"
 #include "io/xxh64.hpp"
-#include "tensor/system.hpp"
+#include "machine/parallel.hpp"
+#include "machine/system.hpp"
 
 namespace ein {
 namespace {

@@ -1,7 +1,7 @@
 #include "cpu/row_code.hpp"
 
-#include "cpu/cache.hpp"
-#include "tensor/fork.hpp"
+#include "machine/cache.hpp"
+#include "machine/fork.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::host {
@@ -46,10 +46,10 @@ std::vector<Size> RowCode::sizes_of(const Schedule::Part& part) {
 #include "cpu/code_memory.hpp"
 #include "cpu/vector_code.hpp"
 #include "graph/fields.hpp"
+#include "machine/float_mode.hpp"
+#include "machine/fork.hpp"
 #include "nest/combine.hpp"
 #include "nest/skipped_sum.hpp"
-#include "tensor/float_mode.hpp"
-#include "tensor/fork.hpp"
 
 namespace ein::host {
 namespace {
@@ -107,23 +107,9 @@ bool can_read(DType dtype, Size size, DType compute) {
 }
 
 /// The others look for NaN, row by row.
-bool can_combine_together(Combine combine) {
-  return combine == Combine::sum || combine == Combine::prod;
-}
+bool can_combine_together(Combine combine) { return !info(combine).selects; }
 
-bool can_combine(Combine combine) {
-  switch (combine) {
-    case Combine::sum:
-    case Combine::prod:
-    case Combine::max:
-    case Combine::min:
-      return true;
-    case Combine::any:
-    case Combine::all:
-      return false;
-  }
-  return false;
-}
+bool can_combine(Combine combine) { return !info(combine).asks; }
 
 std::int64_t vectors_of(std::int64_t length, int lanes) { return (length + lanes - 1) / lanes; }
 
@@ -805,8 +791,8 @@ class Emitter {
   }
 
   bool is_extreme(std::size_t n) const {
-    return part_.rows.nests[n].combine == Combine::max ||
-           part_.rows.nests[n].combine == Combine::min;
+    const std::optional<Combine>& how = part_.rows.nests[n].combine;
+    return how && info(*how).selects;
   }
   Vector start(std::size_t n) {
     return code_.copy(code_.constant(identity<double>(*part_.rows.nests[n].combine)));
@@ -855,7 +841,7 @@ class Emitter {
   void merge(std::size_t n, const Vector& acc, const Vector& x, const Tail* tail) {
     const Schedule::RowNest& nest = part_.rows.nests[n];
     if (is_extreme(n) && nest.over == Schedule::Over::rows)
-      code_.set(acc, emit_operation(code_, scalar_op(*nest.combine), false, acc, x, acc));
+      code_.set(acc, emit_operation(code_, info(*nest.combine).operation, false, acc, x, acc));
     else
       code_.combine(*nest.combine, acc, x, tail);
   }
@@ -994,9 +980,7 @@ Words words_of(const Schedule::Part& part, Isa isa) {
   const auto add = [&](auto... values) {
     (words.push_back(static_cast<std::int64_t>(values)), ...);
   };
-  const auto add_expression = [&](const ScalarExpr& expr) {
-    for_each_word(expr, [&](std::int64_t word) { words.push_back(word); });
-  };
+  const auto add_expression = [&](const ScalarExpr& expr) { for_each_word(expr, AppendTo(words)); };
   const bool knows = knows_numbers(part, isa);
   for (const Schedule::Place& place : part.places)
     add(place.dtype, knows ? place.row_step.word() : !always_equal(place.row_step, 0),

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/choose.hpp"
+#include "machine/processor.hpp"
+#include "schedule/cpu_choose.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/processor.hpp"
 
 namespace ein::host {
 

@@ -6,8 +6,8 @@
 
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/strip.hpp"
+#include "machine/parallel.hpp"
 #include "nest/combine.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
@@ -105,7 +105,7 @@ class ScanKernel final : public Kernel {
     for (std::int64_t i = 0; i < size_; ++i) {
       C* row = i == 0 ? last : values;
       load_as(from.at(i), from.dtype, static_cast<std::ptrdiff_t>(from.lane_step), row, lanes);
-      if (i > 0) apply(scalar_op(op), last, values, values, last, lanes);
+      if (i > 0) apply(info(op).operation, last, values, values, last, lanes);
       store_from(last, lanes, to.at(i), to.dtype, static_cast<std::ptrdiff_t>(to.lane_step));
     }
   }

@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "cpu/cache.hpp"
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/position.hpp"
+#include "machine/cache.hpp"
+#include "machine/parallel.hpp"
 #include "nest/combine.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"

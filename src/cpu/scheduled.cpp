@@ -4,14 +4,14 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "cpu/cache.hpp"
 #include "cpu/gemm.hpp"
-#include "cpu/parallel.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
 #include "cpu/strip_rows.hpp"
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
+#include "machine/cache.hpp"
+#include "machine/parallel.hpp"
 #include "nest/combine.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/small_array.hpp"
@@ -97,7 +97,7 @@ Part several_at_once(const Part& part, std::int64_t rows) {
   while (values.size() > 1) {
     const std::size_t half = values.size() / 2;
     for (std::size_t v = 0; v < half; ++v)
-      values[v] = Ex::apply(scalar_op(*one.combine), values[2 * v], values[2 * v + 1]);
+      values[v] = Ex::apply(info(*one.combine).operation, values[2 * v], values[2 * v + 1]);
     values.erase(values.begin() + static_cast<std::ptrdiff_t>(half), values.end());
   }
   nest.output = several.places.size();

@@ -16,7 +16,7 @@ auto with_short_form(ScalarOp op, const F& f) {
 #define EIN_SHORT_FORM(name) \
   case ScalarOp::name:       \
     return f([](const auto& x) { return functions::name##_of_16_bits(x); });
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     default:
       throw std::logic_error("a function without a short form");
   }

@@ -9,7 +9,7 @@
 
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
+#include "machine/parallel.hpp"
 
 namespace ein::host {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cpu/level.hpp"
 #include "cpu/loops.hpp"
-#include "cpu/parallel.hpp"
+#include "machine/parallel.hpp"
 
 namespace ein::host {
 namespace {

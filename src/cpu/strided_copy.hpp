@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "cpu/cache.hpp"
 #include "cpu/copy_kernels.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "machine/cache.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein::host {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cpu/level.hpp"
+#include "machine/thread_end.hpp"
 #include "nest/random.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/small_array.hpp"
-#include "tensor/thread_end.hpp"
 
 namespace ein::host {
 

@@ -35,7 +35,7 @@ class Cascade {
   static std::size_t scratch_size(std::size_t n) { return levels * n; }
 
   Cascade(Combine combine, std::size_t n, C* memory)
-      : combine_(combine), op_(scalar_op(combine)), n_(n), memory_(memory) {
+      : combine_(combine), op_(info(combine).operation), n_(n), memory_(memory) {
     clear(0);
   }
   void add(const C* values) { add(values, n_); }
@@ -334,7 +334,7 @@ class StripRowsIn final : public StripRows {
           const B* const some =
               combine_rows(row, std::min(of_.most_, call_.rows - row), first, length);
           std::copy_n(some, n, row == 0 ? totals_ : totals_ + n);
-          if (row > 0) apply(scalar_op(combine_), totals_, totals_ + n, totals_, totals_, n);
+          if (row > 0) apply(info(combine_).operation, totals_, totals_ + n, totals_, totals_, n);
           if (call_.rows - row <= of_.most_) break;
         }
         return totals_;
@@ -359,7 +359,7 @@ class StripRowsIn final : public StripRows {
       // The strip's rows by halves.
       for (std::int64_t rows = together; rows > 1; rows = (rows + 1) / 2, from = cascade_) {
         const B* const upper = from + (rows + 1) / 2 * length;
-        apply(scalar_op(combine_), from, upper, upper, cascade_,
+        apply(info(combine_).operation, from, upper, upper, cascade_,
               static_cast<std::size_t>(rows / 2 * length));
         if (rows % 2 == 1 && from != cascade_)
           std::copy_n(from + rows / 2 * length, length, cascade_ + rows / 2 * length);

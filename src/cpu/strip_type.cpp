@@ -191,24 +191,15 @@ StripType strip_type(const Schedule::Part& part) {
       if (value || keeps(output, bits)) return type;
       continue;
     }
-    switch (*nest.combine) {
-      case Combine::max:
-      case Combine::min:
-      case Combine::any:
-      case Combine::all:
-        if (value) return type;
-        break;
-      case Combine::sum:
-        if (nest.epilogue.steps.empty() && keeps(output, bits)) return type;
-        if (!value) break;
-        type.most = std::numeric_limits<std::int32_t>::max() /
-                    std::max<std::int64_t>({1, -value->low, value->high});
-        if (bits == 32 && type.most >= plain_strip_size) return type;
-        break;
-      case Combine::prod:
-        if (nest.epilogue.steps.empty() && keeps(output, bits)) return type;
-        break;
+    if (info(*nest.combine).selects) {
+      if (value) return type;
+      continue;
     }
+    if (nest.epilogue.steps.empty() && keeps(output, bits)) return type;
+    if (nest.combine != Combine::sum || !value) continue;
+    type.most = std::numeric_limits<std::int32_t>::max() /
+                std::max<std::int64_t>({1, -value->low, value->high});
+    if (bits == 32 && type.most >= plain_strip_size) return type;
   }
   return {compute};
 }

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/cache.hpp"
 #include "cpu/gemm.hpp"
 #include "cpu/loops.hpp"
 #include "cpu/row_code.hpp"
 #include "cpu/strip.hpp"
+#include "machine/cache.hpp"
 
 namespace ein::host {
 

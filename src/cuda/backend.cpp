@@ -12,12 +12,12 @@
 #include "cuda/launches.hpp"
 #include "cuda/settings.hpp"
 #include "graph/after_pass.hpp"
+#include "machine/fork.hpp"
 #include "passes/find_attention.hpp"
 #include "passes/pad_rows.hpp"
-#include "schedule/choose_threads.hpp"
-#include "schedule/group_many.hpp"
-#include "schedule/group_rows.hpp"
-#include "tensor/fork.hpp"
+#include "schedule/gpu_choose.hpp"
+#include "schedule/gpu_group_many.hpp"
+#include "schedule/gpu_group_rows.hpp"
 
 namespace ein {
 namespace gpu {

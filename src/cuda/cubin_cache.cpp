@@ -9,10 +9,10 @@
 
 #include <ein/error.hpp>
 
-#include "cpu/parallel.hpp"
 #include "io/xxh64.hpp"
-#include "tensor/fork.hpp"
-#include "tensor/shared_library.hpp"
+#include "machine/fork.hpp"
+#include "machine/parallel.hpp"
+#include "machine/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -15,8 +15,8 @@
 #include "codegen/emit.hpp"
 #include "cuda/cubin.hpp"
 #include "cuda/nvrtc.hpp"
+#include "machine/owning_process.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/owning_process.hpp"
 
 namespace ein::gpu {
 

@@ -7,8 +7,8 @@
 #include <ein/error.hpp>
 
 #include "cuda/cubin_cache.hpp"
+#include "machine/fork.hpp"
 #include "nest/nest.hpp"
-#include "tensor/fork.hpp"
 
 namespace ein::gpu {
 namespace {

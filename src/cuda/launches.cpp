@@ -13,7 +13,7 @@
 #include "cuda/settings.hpp"
 #include "cuda/tuner.hpp"
 #include "graph/at_sizes.hpp"
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::gpu {

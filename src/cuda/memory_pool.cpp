@@ -5,7 +5,7 @@
 
 #include <ein/error.hpp>
 
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cuda/gpu.hpp"
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
-#include "tensor/shared_library.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
+#include "machine/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {

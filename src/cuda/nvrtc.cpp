@@ -11,9 +11,9 @@
 #include "cuda/driver.hpp"
 #include "io/file.hpp"
 #include "io/number.hpp"
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
-#include "tensor/shared_library.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
+#include "machine/shared_library.hpp"
 
 namespace ein::gpu {
 namespace {

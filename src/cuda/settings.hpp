@@ -4,8 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
 
 namespace ein::gpu {
 

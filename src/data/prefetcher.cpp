@@ -7,8 +7,8 @@
 
 #include <ein/data.hpp>
 #include <ein/error.hpp>
+#include "machine/owning_process.hpp"
 #include "runtime/trace.hpp"
-#include "tensor/owning_process.hpp"
 
 namespace ein {
 namespace {

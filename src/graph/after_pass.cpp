@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
 
 namespace ein {
 

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <ein/detail/fields.hpp>
 #include <ein/scalar_expr.hpp>
@@ -45,33 +46,43 @@ bool equal_fields(const T& a, const T& b) {
   });
 }
 
-/// Calls f with each Part in x: x itself, or what its fields, their elements and so on hold. What
-/// is shared is copied first if x may be changed.
-template <class Part, class T, class F>
+/// Calls f with each of the `Parts` in x: x itself, or what its fields, their elements and so on
+/// hold. What is shared is copied first if x may be changed.
+template <class... Parts, class T, class F>
 void for_each_of(T& x, const F& f) {
   using Of = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Of, Part>) {
+  if constexpr ((std::is_same_v<Of, Parts> || ...)) {
     f(x);
   } else if constexpr (detail::is_optional<Of>) {
-    if (x) for_each_of<Part>(*x, f);
+    if (x) for_each_of<Parts...>(*x, f);
   } else if constexpr (detail::is_shared_pointer<Of>) {
     if (!x) return;
     if constexpr (std::is_const_v<T>) {
-      for_each_of<Part>(*x, f);
+      for_each_of<Parts...>(*x, f);
     } else {
       auto copy = std::make_shared<std::remove_const_t<typename Of::element_type>>(*x);
-      for_each_of<Part>(*copy, f);
+      for_each_of<Parts...>(*copy, f);
       x = std::move(copy);
     }
   } else if constexpr (detail::Several<Of>) {
     using Element = std::ranges::range_value_t<Of>;
     if constexpr (!std::is_arithmetic_v<Element> && !std::is_enum_v<Element>) {
-      for (auto& element : x) for_each_of<Part>(element, f);
+      for (auto& element : x) for_each_of<Parts...>(element, f);
     }
   } else if constexpr (detail::HasFields<Of>) {
-    detail::for_each_field(x, [&](auto& field) { for_each_of<Part>(field, f); });
+    detail::for_each_field(x, [&](auto& field) { for_each_of<Parts...>(field, f); });
   }
 }
+
+/// Appends words to a list; not inline, as fields are many.
+class AppendTo {
+ public:
+  explicit AppendTo(std::vector<std::int64_t>& words) : words_(&words) {}
+  void operator()(std::int64_t word) const;
+
+ private:
+  std::vector<std::int64_t>* words_;
+};
 
 /// Calls f with words of 64 bits that say all that x says. Names are left out: they are for people.
 /// So is what has the type of one of `Left`.

@@ -6,8 +6,8 @@
 
 #include "graph/build.hpp"
 #include "graph/fields.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein {
 
@@ -27,11 +27,6 @@ std::string_view name(Collective collective) {
                                         "all_to_all", "barrier",        "send"};
   static_assert(std::size(names) == collective_count);
   return names[static_cast<std::size_t>(collective)];
-}
-
-std::string_view name(Combine combine) {
-  constexpr std::string_view names[] = {"sum", "prod", "max", "min", "any", "all"};
-  return names[static_cast<std::size_t>(combine)];
 }
 
 bool uses(const Access& access, int axis) {
@@ -217,8 +212,7 @@ class Verifier {
       verify_coverage(op);
     }
     if (gathers || scatters) verify_indirect(op);
-    if (scatters)
-      require(op.combine != Combine::any && op.combine != Combine::all, "no scatter of any or all");
+    if (scatters) require(!info(op.combine).asks, "no scatter of any or all");
     if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
     if (op.kind == OpKind::matrix) return verify_matrix(op);
     if (op.kind == OpKind::reshard) return verify_reshard(op);
@@ -361,7 +355,7 @@ class Verifier {
             "factors of what is no sum of floats");
     require(op.axis >= 0 && static_cast<std::size_t>(op.axis) < op.axes.size(), "no such axis");
     if (op.kind == OpKind::argsort) return require(op.dtype == DType::i64, "places are i64");
-    require(op.combine != Combine::any && op.combine != Combine::all, "no scan of any or all");
+    require(!info(op.combine).asks, "no scan of any or all");
   }
 
   void verify_matrix(const Op& op) const {

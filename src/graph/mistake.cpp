@@ -1,4 +1,4 @@
-#include <ein/pattern_message.hpp>
+#include <ein/detail/pattern_message.hpp>
 
 #include "graph/diagnostic.hpp"
 

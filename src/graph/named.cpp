@@ -21,13 +21,8 @@ NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> ope
 
 Solved NamedBuild::checked() const {
   require_valid(call_, operands_.size());
-  // The pattern does not name the weights of a norm.
   const std::size_t described = call_.pattern.inputs().size();
-  const std::size_t weights = call_.op == Operation::layer_norm      ? 2
-                              : call_.op == Operation::rms_norm      ? 1
-                              : call_.op == Operation::cross_entropy ? 1  // of the classes
-                              : call_.op == Operation::multinomial   ? 1  // what it draws by
-                                                                     : 0;
+  const std::size_t weights = info(call_.op).weights;
   if (operands_.size() != described && operands_.size() != described + weights) {
     fail(ErrorKind::arity, name(call_.op),
          std::string(name(call_.op)) + " takes " + std::to_string(described) +
@@ -250,60 +245,21 @@ Graph NamedBuild::finish(std::span<const NamedValue> results) {
   return std::move(graph_);
 }
 
+Graph no_builder(NamedBuild& b) {
+  throw std::logic_error(std::string(name(b.call().op)) + ": an operation without brackets");
+}
+
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands) {
-  struct Row {
-    Operation op;
-    Graph (*build)(NamedBuild&);
-    Combine how = Combine::sum;
-  };
-  constexpr Row rows[] = {
-      {Operation::softmax, build_softmax},
-      {Operation::log_softmax, build_log_softmax},
-      {Operation::cross_entropy, build_cross_entropy},
-      {Operation::layer_norm, build_layer_norm},
-      {Operation::rms_norm, build_rms_norm},
-      {Operation::argmax, build_argmax, Combine::max},
-      {Operation::argmin, build_argmax, Combine::min},
-      {Operation::cumsum, build_scan, Combine::sum},
-      {Operation::cumprod, build_scan, Combine::prod},
-      {Operation::cummax, build_scan, Combine::max},
-      {Operation::cummin, build_scan, Combine::min},
-      {Operation::logcumsumexp, build_logcumsumexp},
-      {Operation::sort, build_sort},
-      {Operation::top_k, build_top_k},
-      {Operation::gather, build_gather},
-      {Operation::scatter_add, build_scatter, Combine::sum},
-      {Operation::scatter_prod, build_scatter, Combine::prod},
-      {Operation::scatter_max, build_scatter, Combine::max},
-      {Operation::scatter_min, build_scatter, Combine::min},
-      {Operation::one_hot, build_one_hot},
-      {Operation::inverse, build_matrix},
-      {Operation::det, build_matrix},
-      {Operation::cholesky, build_matrix},
-      {Operation::solve, build_matrix},
-      {Operation::lstsq, build_matrix},
-      {Operation::qr, build_matrix},
-      {Operation::svd, build_matrix},
-      {Operation::eigh, build_matrix},
-      {Operation::flip, build_flip},
-      {Operation::roll, build_roll},
-      {Operation::pad, build_pad},
-      {Operation::tril, build_triangle},
-      {Operation::triu, build_triangle},
-      {Operation::diagonal, build_diagonal},
-      {Operation::from_diagonal, build_from_diagonal},
-      {Operation::median, build_quantile},
-      {Operation::quantile, build_quantile},
-      {Operation::multinomial, build_multinomial},
-      {Operation::searchsorted, build_searchsorted},
-      {Operation::histogram, build_histogram},
-  };
-  for (const auto& [op, build, how] : rows) {
-    if (op != call.op) continue;
-    NamedBuild graph(call, operands, how);
-    return build(graph);
+  switch (call.op) {
+#define EIN_CASE(name, builder, combine, ...)           \
+  case Operation::name: {                               \
+    NamedBuild graph(call, operands, Combine::combine); \
+    return builder(graph);                              \
   }
-  throw std::logic_error("build_named_graph: an operation without brackets");
+    EIN_FOR_EACH_OPERATION(EIN_CASE)
+#undef EIN_CASE
+  }
+  throw std::logic_error("build_named_graph: no operation");
 }
 
 }  // namespace ein

@@ -118,31 +118,10 @@ class NamedBuild {
 NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what);
 void require_no_wider(const NamedBuild& b, std::size_t k, std::string_view what);
 
-// One builder for each operation, by the file that has it.
-Graph build_softmax(NamedBuild&);  // softmax.cpp
-Graph build_log_softmax(NamedBuild&);
-Graph build_cross_entropy(NamedBuild&);
-Graph build_layer_norm(NamedBuild&);  // norm.cpp
-Graph build_rms_norm(NamedBuild&);
-Graph build_argmax(NamedBuild&);  // order.cpp
-Graph build_scan(NamedBuild&);
-Graph build_logcumsumexp(NamedBuild&);
-Graph build_sort(NamedBuild&);
-Graph build_top_k(NamedBuild&);
-Graph build_gather(NamedBuild&);  // positions.cpp
-Graph build_scatter(NamedBuild&);
-Graph build_one_hot(NamedBuild&);
-Graph build_matrix(NamedBuild&);  // matrix.cpp
-Graph build_flip(NamedBuild&);    // shift.cpp
-Graph build_roll(NamedBuild&);
-Graph build_pad(NamedBuild&);
-Graph build_triangle(NamedBuild&);  // triangle.cpp
-Graph build_diagonal(NamedBuild&);
-Graph build_from_diagonal(NamedBuild&);
-Graph build_quantile(NamedBuild&);     // quantile.cpp
-Graph build_multinomial(NamedBuild&);  // search.cpp
-Graph build_searchsorted(NamedBuild&);
-Graph build_histogram(NamedBuild&);
+// One builder for each operation, or for several, in the files of this room.
+#define EIN_BUILDER(name, builder, ...) Graph builder(NamedBuild&);
+EIN_FOR_EACH_OPERATION(EIN_BUILDER)
+#undef EIN_BUILDER
 
 /// A number as a person writes it.
 std::string show(Scalar number);

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "graph/named.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <ein/result_dtype.hpp>
+#include <ein/detail/result_dtype.hpp>
 #include "graph/build.hpp"
 #include "graph/squares.hpp"
 #include "tensor/compute_type.hpp"

@@ -18,11 +18,11 @@ const ScalarOpInfo& info(ScalarOp op) {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) {#name, 1, transcendental},
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) {#name, 1, comparison},
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda) {#name, 1, none},
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   {text, 2, cost},
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
       {"where", 3, comparison},
   };
   static_assert(std::size(table) == static_cast<std::size_t>(ScalarOp::where) + 1);

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tensor/owning_process.hpp"
-#include "tensor/system.hpp"
+#include "machine/owning_process.hpp"
+#include "machine/system.hpp"
 
 namespace ein::io {
 

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/environment.hpp"
+#include "machine/environment.hpp"
 #include "tensor/printable.hpp"
 
 namespace ein::io {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/xxh64.hpp"
-#include "tensor/system.hpp"
+#include "machine/system.hpp"
 
 namespace ein::io {
 namespace {

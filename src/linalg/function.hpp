@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <ein/detail/matrix_function.hpp>
 #include <ein/error.hpp>
-#include <ein/matrix_function.hpp>
 
 namespace ein::linalg {
 

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "machine/environment.hpp"
+#include "machine/owning_process.hpp"
+#include "machine/shared_library.hpp"
 #include "mesh/mpi/plugin.hpp"
-#include "tensor/environment.hpp"
-#include "tensor/owning_process.hpp"
-#include "tensor/shared_library.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "tensor/protection.hpp"
-#include "tensor/system.hpp"
+#include "machine/protection.hpp"
+#include "machine/system.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "io/number.hpp"
+#include "machine/environment.hpp"
 #include "mesh/worker.hpp"
-#include "tensor/environment.hpp"
 
 namespace ein::mesh {
 namespace {

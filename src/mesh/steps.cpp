@@ -4,8 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include "cpu/cache.hpp"
 #include "cpu/level.hpp"
+#include "machine/cache.hpp"
 #include "mesh/combine.hpp"
 
 namespace ein::mesh {

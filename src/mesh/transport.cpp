@@ -57,7 +57,7 @@ void check(const Request& request, std::int64_t size) {
     throw Error(ErrorKind::value, prefix + "no address of " +
                                       (request.from ? "the result" : "the operand") + " is given");
   if (combines(request.collective)) {
-    if (request.combine == Combine::any || request.combine == Combine::all)
+    if (info(request.combine).asks)
       throw Error(ErrorKind::reduction,
                   prefix + std::string(name(request.combine)) +
                       " is not defined\n  help: max of bool is any, min is all");
@@ -264,9 +264,7 @@ Counters Group::counters() const {
   return counters;
 }
 
-Combine for_collective(Combine combine) {
-  return combine == Combine::any ? Combine::max : combine == Combine::all ? Combine::min : combine;
-}
+Combine for_collective(Combine combine) { return info(combine).of_taken; }
 
 // --- transports ---
 

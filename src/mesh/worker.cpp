@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "cpu/parallel.hpp"
-#include "tensor/system.hpp"
+#include "machine/parallel.hpp"
+#include "machine/system.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "machine/float_mode.hpp"
+#include "machine/owning_process.hpp"
+#include "machine/spin_lock.hpp"
 #include "mesh/shared_memory.hpp"
 #include "mesh/steps.hpp"
-#include "tensor/float_mode.hpp"
-#include "tensor/owning_process.hpp"
-#include "tensor/spin_lock.hpp"
 
 namespace ein::mesh {
 

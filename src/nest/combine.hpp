@@ -18,16 +18,14 @@ inline constexpr std::int64_t run_length = 32;
 template <class C>
 C identity(Combine combine) {
   using Limits = std::numeric_limits<C>;
-  switch (combine) {
-    case Combine::sum:
-    case Combine::any:
+  switch (info(combine).nothing) {
+    case CombineInfo::zero:
       return C(0);
-    case Combine::prod:
-    case Combine::all:
+    case CombineInfo::one:
       return C(1);
-    case Combine::max:
+    case CombineInfo::lowest:
       return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case Combine::min:
+    case CombineInfo::highest:
       return Limits::has_infinity ? Limits::infinity() : Limits::max();
   }
   throw std::logic_error("combine: unknown combination");
@@ -42,21 +40,18 @@ T nothing(Combine combine) {
     return identity<T>(combine);
 }
 
-/// Calls `f` with the combination as a constant: one of those that scans and scatters have.
+/// Calls `f` with the combination as a constant: one of those that scans and scatters have, which
+/// ask nothing of elements.
 template <class F>
 void visit_combine(Combine combine, F&& f) {
   switch (combine) {
-    case Combine::prod:
-      return f(std::integral_constant<Combine, Combine::prod>{});
-    case Combine::max:
-      return f(std::integral_constant<Combine, Combine::max>{});
-    case Combine::min:
-      return f(std::integral_constant<Combine, Combine::min>{});
-    case Combine::sum:
-      return f(std::integral_constant<Combine, Combine::sum>{});
-    case Combine::any:
-    case Combine::all:
-      break;
+#define EIN_CASE(name, ...)                                       \
+  case Combine::name:                                             \
+    if constexpr (!info(Combine::name).asks)                      \
+      return f(std::integral_constant<Combine, Combine::name>{}); \
+    break;
+    EIN_FOR_EACH_COMBINE(EIN_CASE)
+#undef EIN_CASE
   }
   throw std::logic_error("combine: a combination without a kernel");
 }
@@ -64,25 +59,21 @@ void visit_combine(Combine combine, F&& f) {
 /// `a` combined with `x`, which comes after it. Integers wrap.
 template <Combine combine, class C>
 C combined(C a, C x) {
+  constexpr ScalarOp op = info(combine).operation;
+  static_assert(op == ScalarOp::add || op == ScalarOp::mul || op == ScalarOp::max ||
+                op == ScalarOp::min);
   using Number = std::conditional_t<std::is_integral_v<C>, std::uint64_t, C>;
-  if constexpr (combine == Combine::sum)
+  if constexpr (op == ScalarOp::add)
     return static_cast<C>(static_cast<Number>(a) + static_cast<Number>(x));
-  if constexpr (combine == Combine::prod)
+  if constexpr (op == ScalarOp::mul)
     return static_cast<C>(static_cast<Number>(a) * static_cast<Number>(x));
-  if constexpr (combine == Combine::max) return a != a || a > x ? a : x;
-  if constexpr (combine == Combine::min) return a != a || a < x ? a : x;
-}
-
-/// The operation that combines two.
-inline ScalarOp scalar_op(Combine combine) {
-  using enum ScalarOp;
-  constexpr ScalarOp ops[] = {add, mul, max, min, logical_or, logical_and};  // as Combine has them
-  return ops[static_cast<std::size_t>(combine)];
+  if constexpr (op == ScalarOp::max) return a != a || a > x ? a : x;
+  if constexpr (op == ScalarOp::min) return a != a || a < x ? a : x;
 }
 
 /// A value combined with input `with`.
 inline ScalarExpr combined(Combine combine, const ScalarExpr& value, std::size_t with) {
-  return Ex::apply(scalar_op(combine), Ex::of(value), Ex::input(static_cast<int>(with)));
+  return Ex::apply(info(combine).operation, Ex::of(value), Ex::input(static_cast<int>(with)));
 }
 
 }  // namespace ein

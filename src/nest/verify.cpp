@@ -6,8 +6,8 @@
 
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {

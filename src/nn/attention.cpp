@@ -56,8 +56,8 @@ namespace {
 /// Writes the keys or values of new positions behind the `length` old ones; all of them.
 Tensor extended(const Tensor& seen, Size length, const Tensor& added) {
   const Slice added_positions = slice(length, length + added.shape()[2]);
-  seen.at({all, all, added_positions}).copy_from(added);
-  return seen.at({all, all, slice(0, added_positions.end)});
+  seen.at({every, every, added_positions}).copy_from(added);
+  return seen.at({every, every, slice(0, added_positions.end)});
 }
 
 /// Which of `keys` positions each of `queries` may look at, the first of which is at `position`:
@@ -117,8 +117,8 @@ Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position
   if (position) {
     require_room(*cache, 0, k);
     const TensorSlice added = slice_of(*position, k.shape()[2]);
-    cache->keys.at({all, all, added}).copy_from(k);
-    cache->values.at({all, all, added}).copy_from(v);
+    cache->keys.at({every, every, added}).copy_from(k);
+    cache->values.at({every, every, added}).copy_from(v);
     k = cache->keys;
     v = cache->values;
   } else if (cache) {
@@ -133,7 +133,7 @@ Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   const Tensor causal =
       position ? where(causal_mask(*position, q.shape()[2], k.shape()[2]), scores, hidden)
-               : tril(scores, before, hidden);
+               : tril(scores, "b h [q k]", before, hidden);
   const Tensor weights = attention_dropout_(softmax(causal, "b h q [k]"));
   const Tensor mixed = einsum(weights, v.to(weights.dtype()), "b h q k, b h k d -> b h q d");
   return residual_dropout_(c_proj(rearrange(mixed, "b h q d -> b q (h d)")));

@@ -173,7 +173,7 @@ void Transformer::require_cache(const Tensor& tokens, const std::vector<KVCache>
 }
 
 Tensor Transformer::last_logits(const Tensor& x) const {
-  return rearrange(logits(x.at({all, slice(-1)})), "b 1 v -> b v");
+  return rearrange(logits(x.at({every, slice(-1)})), "b 1 v -> b v");
 }
 
 }  // namespace ein::nn

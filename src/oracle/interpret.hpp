@@ -61,7 +61,7 @@ inline double slope_of_gated_normally(double a) {
 }
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   inline double name(double a) { return reference; }
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 inline double pow(double a, double b) { return std::pow(a, b); }
 inline double atan2(double a, double b) { return std::atan2(a, b); }
 inline double hypot(double a, double b) { return std::hypot(a, b); }
@@ -195,12 +195,12 @@ class Interpreter {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name:                                     \
     return name(a);
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   case ScalarOp::name:                                                                        \
     return reference;
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
       case ScalarOp::where:
         return select(a, b, c);
       default:

@@ -6,8 +6,8 @@
 #include <ein/error.hpp>
 #include "graph/build.hpp"
 #include "passes/complex_expr.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {
@@ -140,7 +140,7 @@ class Pairs {
       case OpKind::contract:
         return contracted(op);
       case OpKind::reduce:
-        if (op.combine == Combine::any || op.combine == Combine::all) return questioned(op);
+        if (info(op.combine).asks) return questioned(op);
         if (op.combine == Combine::prod) return multiplied(op);
         [[fallthrough]];
       case OpKind::scan:

@@ -16,7 +16,7 @@
 
 #include <ein/error.hpp>
 #include "passes/lower.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "nest/attention.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein {
 

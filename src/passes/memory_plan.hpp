@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nest/nest.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 

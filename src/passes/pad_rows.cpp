@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nest/attention.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein {
 namespace {

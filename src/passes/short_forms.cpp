@@ -9,7 +9,7 @@ bool has_short_form(ScalarOp op) {
 #define EIN_SHORT_FORM(name) \
   case ScalarOp::name:       \
     return true;
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     default:
       return false;
   }

@@ -10,6 +10,7 @@
 #include "graph/build.hpp"
 #include "graph/fields.hpp"
 #include "graph/rewrite.hpp"
+#include "nest/combine.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
 #include "tensor/compute_type.hpp"
@@ -22,7 +23,7 @@ using Words = std::vector<std::int64_t>;
 /// All that an operation's value and its derivatives depend on; names of axes are not.
 Words words_of(const Op& op) {
   Words words;
-  for_each_word<Phase>(op, [&](std::int64_t word) { words.push_back(word); });
+  for_each_word<Phase>(op, AppendTo(words));
   return words;
 }
 
@@ -399,10 +400,7 @@ class Simplifier {
     op.compute = op.dtype == DType::f64 ? DType::f64 : DType::f32;
     // Added to 0.0: a -0.0 becomes 0.0.
     const Ex value = op.combine == Combine::sum ? Ex::input(0) + Ex(0.0) : Ex::input(0);
-    const Ex nothing(op.combine == Combine::max    ? -INFINITY
-                     : op.combine == Combine::min  ? INFINITY
-                     : op.combine == Combine::prod ? 1.0
-                                                   : 0.0);
+    const Ex nothing(identity<double>(op.combine));
     op.expr = where(Ex::apply(ScalarOp::eq, Ex::index(axis), Ex::input(1)), value, nothing);
     op.combine = Combine::sum;
     op.dim = 0;

@@ -81,7 +81,7 @@ void for_each_described(const SpecReading& spec, std::size_t rank, F&& f) {
 }  // namespace
 
 SizeValues ArgumentTypes::open_sizes(std::span<const Tensor> arguments) const {
-  const scope names_of_call;
+  const Scope names_of_call;
   for (std::size_t k = 0; k < arguments.size(); ++k) {
     if (arguments_[k].text) require_axes(arguments[k], arguments_[k].spec);
   }

@@ -11,7 +11,7 @@
 #include <ein/grammar/shape_spec.hpp>
 #include <ein/tensor.hpp>
 #include "runtime/plan.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein::engine {
 

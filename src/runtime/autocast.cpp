@@ -32,23 +32,10 @@ bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; 
 
 /// Whether the operation adds or multiplies many elements, outside of a contraction.
 bool accumulates(Operation op, Reduction reduction) {
-  switch (op) {
-    case Operation::softmax:
-    case Operation::log_softmax:
-    case Operation::layer_norm:
-    case Operation::rms_norm:
-    case Operation::cross_entropy:
-    case Operation::cumsum:
-    case Operation::cumprod:
-    case Operation::logcumsumexp:
-      return true;
-    case Operation::reduce:
-      return reduction != Reduction::max && reduction != Reduction::min &&
-             reduction != Reduction::any && reduction != Reduction::all &&
-             reduction != Reduction::nanmax && reduction != Reduction::nanmin;
-    default:
-      return false;
-  }
+  if (op != Operation::reduce) return info(op).accumulates;
+  return reduction != Reduction::max && reduction != Reduction::min &&
+         reduction != Reduction::any && reduction != Reduction::all &&
+         reduction != Reduction::nanmax && reduction != Reduction::nanmin;
 }
 
 }  // namespace

@@ -11,13 +11,13 @@
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
 #include "io/xxh64.hpp"
+#include "machine/fork.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
 #include "runtime/writes.hpp"
-#include "tensor/fork.hpp"
+#include "size/size_arithmetic.hpp"
 #include "tensor/heap_bytes.hpp"
-#include "tensor/size_arithmetic.hpp"
 
 namespace ein::detail {
 

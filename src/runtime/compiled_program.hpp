@@ -11,7 +11,7 @@
 #include <ein/compile.hpp>
 #include "compile/compiled.hpp"
 #include "cost/step_bill.hpp"
-#include "graph/svg.hpp"
+#include "draw/svg.hpp"
 #include "runtime/recording.hpp"
 #include "runtime/scratch.hpp"
 #include "tensor/kept.hpp"
@@ -43,7 +43,7 @@ class CompiledFunction::Program {
   std::string svg() const { return to_svg(graph(), roles_); }
   CostOfLengths cost_formula() const { return bound_.compiled().cost_formula(); }
   MemoryFormula memory_formula() const { return recording_->memory_formula(bound_.compiled()); }
-  std::string print() const { return bound_.compiled().print(); }
+  std::string text() const { return bound_.compiled().text(); }
 
   LastUse last_use;
 

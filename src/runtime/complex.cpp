@@ -90,7 +90,7 @@ RealOperands::RealOperands(Operands operands) : operands_(operands) {
 namespace {
 
 Tensor part(const Tensor& x, std::int64_t which) {
-  std::vector<Index> indices(x.rank(), all);
+  std::vector<Index> indices(x.rank(), every);
   indices.emplace_back(which);
   return engine::as_real(x).at(indices);
 }

@@ -12,14 +12,14 @@
 #include <ein/error.hpp>
 #include "cost/exchange.hpp"
 #include "graph/build.hpp"
+#include "machine/environment.hpp"
+#include "machine/fork.hpp"
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
 #include "passes/distribute.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
-#include "tensor/environment.hpp"
-#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {

@@ -20,8 +20,8 @@
 #include "autograd/vjp.hpp"
 #include "compile/compiled.hpp"
 #include "compile/passes.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein::detail {
 struct MeshData;  // runtime/mesh.hpp

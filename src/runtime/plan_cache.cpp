@@ -6,14 +6,14 @@
 #include <unordered_map>
 
 #include "compile/operand.hpp"
+#include "machine/float_mode.hpp"
+#include "machine/fork.hpp"
+#include "machine/thread_end.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/range_plan.hpp"
-#include "tensor/float_mode.hpp"
-#include "tensor/fork.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/thread_end.hpp"
 
 namespace ein::engine {
 

@@ -3,8 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include "machine/fork.hpp"
 #include "runtime/trace.hpp"
-#include "tensor/fork.hpp"
 
 namespace ein {
 namespace {

@@ -8,8 +8,8 @@
 #include <ein/error.hpp>
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
+#include "machine/fork.hpp"
 #include "runtime/trace.hpp"
-#include "tensor/fork.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::engine {

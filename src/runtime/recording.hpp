@@ -6,8 +6,8 @@
 #include "runtime/argument_types.hpp"
 #include "runtime/plan.hpp"
 #include "runtime/trace.hpp"
+#include "size/size_scope.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein::engine {
 

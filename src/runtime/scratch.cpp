@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "backend/backend.hpp"
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 
 namespace ein::engine {
 

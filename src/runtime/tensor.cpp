@@ -132,7 +132,7 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Order order
   template std::vector<type> Tensor::to_vector<type>(Order) const;  \
   template type Tensor::item<type>() const;                         \
   template Tensor from_vector<type>(const std::vector<type>&, const Shape&, Order, Device);
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
 
 // --- text ---
 

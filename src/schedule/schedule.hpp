@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nest/nest.hpp"
-#include "tensor/size_arithmetic.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_arithmetic.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein {
 

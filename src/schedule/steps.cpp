@@ -206,10 +206,10 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   for (std::int64_t point = 0; point < points; ++point) {
     const ScalarExpr value = substitute(nest.body, renumbered(inputs, map.inputs.size()));
     // `any` and `all` make 0 or 1 of a single value too.
-    const bool is_taken = nest.combine != Combine::any && nest.combine != Combine::all;
+    const bool is_taken = !info(*nest.combine).asks;
     map.body = point == 0 && is_taken
                    ? value
-                   : ScalarExpr(Ex::apply(scalar_op(*nest.combine),
+                   : ScalarExpr(Ex::apply(info(*nest.combine).operation,
                                           Ex::of(point == 0 ? value : map.body), Ex::of(value)));
     for (const LoopNest::Operand& input : nest.inputs) {
       map.inputs.push_back(input);

@@ -10,7 +10,7 @@
 #include "nest/nest.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/target.hpp"
-#include "tensor/size_arithmetic.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein {
 

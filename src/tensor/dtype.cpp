@@ -75,33 +75,12 @@ namespace {
                                     std::string(name(b)) + "\n  help: cast one with .to(dtype)");
 }
 
-DType promote_integers(DType a, DType b) {
-  if (a == DType::boolean || b == DType::boolean) return a == DType::boolean ? b : a;
-  const auto wider = [](DType x, DType y) { return size_of(x) >= size_of(y) ? x : y; };
-  if (is_unsigned(a) == is_unsigned(b)) return wider(a, b);
-  const DType with_sign = is_unsigned(a) ? b : a, without = is_unsigned(a) ? a : b;
-  // The least with a sign that has more bits than `without`.
-  std::optional<DType> least;
-  for (const DType dtype : real_dtypes) {
-    if (is_floating(dtype) || is_unsigned(dtype) || size_of(dtype) <= size_of(without)) continue;
-    if (!least || size_of(dtype) < size_of(*least)) least = dtype;
-  }
-  if (!least) fail_to_promote(a, b);
-  return wider(with_sign, *least);
-}
-
 }  // namespace
 
 DType promote(DType a, DType b) {
-  if (a == b) return a;
-  if (is_complex(a) || is_complex(b)) {
-    const bool is_wide = real_dtype(a) == DType::f64 || real_dtype(b) == DType::f64;
-    return is_wide ? DType::c128 : DType::c64;
-  }
-  if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
-  if (is_integral(a)) return promote_integers(a, b);
-  if (size_of(a) == size_of(b)) return DType::f32;
-  return size_of(a) > size_of(b) ? a : b;
+  const std::optional<DType> common = common_dtype(a, b);
+  if (!common) fail_to_promote(a, b);
+  return *common;
 }
 
 }  // namespace ein

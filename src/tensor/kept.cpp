@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include <ein/memory.hpp>
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 #include "tensor/memory_count.hpp"
 
 namespace ein {

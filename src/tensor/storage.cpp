@@ -7,11 +7,11 @@
 
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
+#include "machine/spin_lock.hpp"
+#include "machine/system.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/size_class.hpp"
-#include "tensor/spin_lock.hpp"
-#include "tensor/system.hpp"
 
 namespace ein {
 

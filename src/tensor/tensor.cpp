@@ -3,7 +3,7 @@
 
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 #include "tensor/rank.hpp"
 
 namespace ein {

@@ -5,8 +5,8 @@
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
+#include "api/on_all.hpp"
 #include "io/file.hpp"
-#include "runtime/on_all.hpp"
 #include "tensor/printable.hpp"
 #include "train/model.hpp"
 

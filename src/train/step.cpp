@@ -10,7 +10,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/named.hpp>
-#include "tensor/memory_limit.hpp"
+#include "machine/memory_limit.hpp"
 
 namespace ein::training {
 

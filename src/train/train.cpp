@@ -12,7 +12,7 @@
 #include <ein/error.hpp>
 #include <ein/hardware.hpp>
 #include "graph/domain.hpp"
-#include "tensor/memory_limit.hpp"
+#include "machine/memory_limit.hpp"
 #include "train/log.hpp"
 #include "train/run.hpp"
 

@@ -8,12 +8,12 @@
 
 #include <ein/compile.hpp>
 #include <ein/parallel.hpp>
+#include "machine/float_mode.hpp"
 #include "oracle/interpret.hpp"
 #include "passes/complex.hpp"
 #include "runtime/trace.hpp"
 #include "situations.hpp"
 #include "support/tensor_values.hpp"
-#include "tensor/float_mode.hpp"
 
 namespace ein::attack {
 namespace {

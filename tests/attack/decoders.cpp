@@ -90,7 +90,7 @@ DecoderVerdict compare(const Decoder& decoder) {
     if (first && !same_bits(*first, results)) return {"two threads give other bits than one"};
     first = results;
   }
-  const bool in_tiles = compiled.print().find("as the gradients of attention") != std::string::npos;
+  const bool in_tiles = compiled.text().find("as the gradients of attention") != std::string::npos;
   const double error = error_of(*first, wanted), of_eager = error_of(eager, wanted);
   if (!(of_eager < 10 * usual_error(decoder))) return {.uncertain = true, .in_tiles = in_tiles};
   if (error <= 8 * of_eager + usual_error(decoder)) return {.in_tiles = in_tiles};

@@ -726,8 +726,9 @@ bool make_dropout(Maker& maker, Step& step) {
   named(#name, make_scatter,                                                               \
         EIN_NAMED(name(x[0], x[1], runtime(s.pattern), AxisSize{"v", s.sizes[0].second})), \
         "($0, $1, $p$h)", weight)
-#define EIN_TRIANGLE(name) \
-  named(#name, make_triangle, EIN_NAMED(name(x[0], s.whole[0], s.numbers[0])), "($0, $w0, $n0)", 1)
+#define EIN_TRIANGLE(name)                                                                  \
+  named(#name, make_triangle, EIN_NAMED(name(x[0], "... [i j]", s.whole[0], s.numbers[0])), \
+        "($0, $w0, $n0)", 1)
 
 std::vector<Operation> make_table() {
   std::vector<Operation> t;

@@ -31,9 +31,12 @@ Real density(Real x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers:
 Real normal(Real x) { return std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2; }
 Real logistic(Real x) { return 1 / (1 + std::exp(-x)); }
 
+/// A function of tensors as a value: its name alone is also that of typed ones.
+using Of = Tensor (*)(const Tensor&);
+
 struct Function {
   std::string name;
-  std::function<Tensor(const Tensor&)> call;
+  Of call;
   std::function<Real(Real)> slope;  // NaN where there is none
   double room = 1;                  // the value is this much larger than the slope
 };
@@ -196,7 +199,7 @@ TEST(Derivatives, WhereChoicesMeet) {
   };
   expect_same(one([](const Tensor& x) { return clamp(x, -1, 1); }, {-1.5, -1, 0, 1, 1.5}),
               {0, 1, 1, 1, 0}, "clamp");
-  expect_same(one(relu, {-1, -0.0, 0, 1}), {0, 0, 0, 1}, "relu");
+  expect_same(one(Of(relu), {-1, -0.0, 0, 1}), {0, 0, 0, 1}, "relu");
   expect_same(one([](const Tensor& x) { return abs(x); }, {-1, 0, 1}), {-1, 0, 1}, "abs");
   expect_same(one([](const Tensor& x) { return sqrt(x); }, {0}), {infinity}, "sqrt");
   expect_same(one([](const Tensor& x) { return sqrt(abs(x)); }, {0}), {nan}, "sqrt of abs");
@@ -231,9 +234,9 @@ TEST(Derivatives, AtInfinity) {
       }
     }
   };
-  expect(gelu, {-infinity, infinity, nan}, {0, 1, nan}, "gelu");
-  expect(silu, {-infinity, infinity, nan}, {0, 1, nan}, "silu");
-  for (const auto& f : {sigmoid, tanh, erf})
+  expect(Of(gelu), {-infinity, infinity, nan}, {0, 1, nan}, "gelu");
+  expect(Of(silu), {-infinity, infinity, nan}, {0, 1, nan}, "silu");
+  for (const Of f : {Of(sigmoid), Of(tanh), Of(erf)})
     expect(f, {-infinity, infinity, nan}, {0, 0, nan}, "a sigmoid curve");
   const auto log_sum = [](const Tensor& x) { return reduce(x, "a b -> a", "logsumexp"); };
   const auto soft = [](const Tensor& x) { return softmax(x, "a [b]"); };
@@ -254,8 +257,8 @@ TEST(Derivatives, AtInfinity) {
 TEST(Derivatives, OfSigmoidInRowsAndBehindProducts) {
   // Long rows take another engine than short ones.
   const Tensor row = full({4096}, -100.0, DType::f32);
-  for (double slope : test::get_values(slopes(sigmoid, row))) ASSERT_NEAR(slope, 0, 1e-40);
-  for (double slope : test::get_values(slopes(silu, row))) ASSERT_NEAR(slope, 0, 1e-40);
+  for (double slope : test::get_values(slopes(Of(sigmoid), row))) ASSERT_NEAR(slope, 0, 1e-40);
+  for (double slope : test::get_values(slopes(Of(silu), row))) ASSERT_NEAR(slope, 0, 1e-40);
   const auto loss = [](const Tensor& w) {
     return reduce(silu(einsum(full({3, 2}, -50.0, DType::f32), w, "a b, b c -> a c")), "a c ->",
                   "sum");

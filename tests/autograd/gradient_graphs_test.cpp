@@ -200,8 +200,10 @@ class Maker {
     if (all_[i].rank() >= 2 && below(2) == 0) {
       const int diagonal = below(5) - 2;
       if (below(2) == 0)
-        return add("triu " + name_of(i), [=](const Tensors& x) { return triu(x[i], diagonal); });
-      return add("tril " + name_of(i), [=](const Tensors& x) { return tril(x[i], diagonal); });
+        return add("triu " + name_of(i),
+                   [=](const Tensors& x) { return triu(x[i], "... [i j]", diagonal); });
+      return add("tril " + name_of(i),
+                 [=](const Tensors& x) { return tril(x[i], "... [i j]", diagonal); });
     }
     const Tensor condition = test::normal_values(random_, shape(i)) > 0.3;
     if (below(2) == 0) {

@@ -181,11 +181,11 @@ TEST(Gradient, EveryFunctionHasACase) {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   expect(ScalarOp::name, Ex::apply(ScalarOp::name, of_one[0]));
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda)
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 #define EIN_BINARY(name, text, cost, function, result, reference, host, adjoint_a, adjoint_b, \
                    cuda)                                                                      \
   expect(ScalarOp::name, Ex::apply(ScalarOp::name, of_two[0], of_two[1]));
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
 }
 
 EIN_GRADIENTS(
@@ -240,10 +240,10 @@ EIN_GRADIENTS(
            return where(pattern_of_truth({2, 3}), x[0], 1) + where(pattern_of_truth({3}), -1, x[0]);
          }},
         {"where by itself", {{2, 3}}, [](X x) { return where(x[0] > 0, x[0] * x[0], -x[0]); }},
-        {"triu", {{3, 4}}, [](X x) { return triu(x[0]); }},
-        {"triu 1", {{2, 3, 3}}, [](X x) { return triu(x[0], 1); }},
-        {"tril", {{3, 4}}, [](X x) { return tril(x[0]); }},
-        {"tril -1", {{2, 4, 3}}, [](X x) { return tril(x[0], -1); }},
+        {"triu", {{3, 4}}, [](X x) { return triu(x[0], "... [i j]"); }},
+        {"triu 1", {{2, 3, 3}}, [](X x) { return triu(x[0], "... [i j]", 1); }},
+        {"tril", {{3, 4}}, [](X x) { return tril(x[0], "... [i j]"); }},
+        {"tril -1", {{2, 4, 3}}, [](X x) { return tril(x[0], "... [i j]", -1); }},
     });
 
 EIN_GRADIENTS(
@@ -410,7 +410,7 @@ EIN_GRADIENTS(
          {{2, 7}},
          [](X x) {
            const Tensors parts = unpack(x[0], std::vector<Shape>{{3}, {2, 2}}, "b *");
-           return reduce(parts[1], "b h w -> b h", "sum") * parts[0].at({all, slice(0, 2)});
+           return reduce(parts[1], "b h w -> b h", "sum") * parts[0].at({every, slice(0, 2)});
          }},
         {"one part of unpack",
          {{2, 7}},
@@ -461,9 +461,9 @@ EIN_GRADIENTS(
         {"softmax behind a mask",
          {{3, 3}},
          [](X x) {
-           return softmax(
-               where(tril(ones({3, 3})) == 1, x[0], -std::numeric_limits<double>::infinity()),
-               "q [k]");
+           return softmax(where(tril(ones({3, 3}), "... [i j]") == 1, x[0],
+                                -std::numeric_limits<double>::infinity()),
+                          "q [k]");
          }},
         {"log_softmax", {{2, 4}}, [](X x) { return log_softmax(x[0], "b [v]"); }},
         {"layer_norm", {{3, 4}}, [](X x) { return layer_norm(x[0], "b [c]"); }},
@@ -605,8 +605,8 @@ EIN_GRADIENTS(
          {{2, 3, 2}, {2, 3, 2}, {2, 3, 2}},
          [](X x) {
            const Tensor scores = einsum(x[0], x[1], "b q d, b k d -> b q k") / std::sqrt(2.0);
-           const Tensor seen =
-               where(tril(ones({3, 3})) == 1, scores, -std::numeric_limits<double>::infinity());
+           const Tensor seen = where(tril(ones({3, 3}), "... [i j]") == 1, scores,
+                                     -std::numeric_limits<double>::infinity());
            return einsum(softmax(seen, "b q [k]"), x[2], "b q k, b k d -> b q d");
          }},
     });

@@ -15,7 +15,7 @@
 #include "passes/contraction_order.hpp"
 #include "passes/simplify.hpp"
 #include "runtime/trace.hpp"
-#include "schedule/group_rows.hpp"
+#include "schedule/gpu_group_rows.hpp"
 #include "support/emitted_cases.hpp"
 #include "support/nvrtc.hpp"
 
@@ -81,7 +81,7 @@ const std::vector<Rows>& all_rows() {
       {"cross_entropy",
        [](const Tensors& x) { return cross_entropy(x[0], x[3], "b q [k], b q -> b q"); }, 1, true},
       {"softmax_of_masked",
-       [](const Tensors& x) { return softmax(tril(x[0], 1, -INFINITY), "b q [k]"); }},
+       [](const Tensors& x) { return softmax(tril(x[0], "... [i j]", 1, -INFINITY), "b q [k]"); }},
       {"norm_of_sum",
        [](const Tensors& x) { return layer_norm(x[0] + x[0] * x[0], x[1], x[2], "b q [k]"); }, 3},
   };
@@ -318,7 +318,7 @@ Tensors composed(Tensors all, Random& random) {
         case 8:
           return exp(tanh(y)) * x;
         case 9:
-          return tril(y, 1);
+          return tril(y, "... [i j]", 1);
         case 10:
           return cumsum(x * 0.1, "b q [k]");
         case 11: {
@@ -331,8 +331,8 @@ Tensors composed(Tensors all, Random& random) {
           return y * rearrange(reduce(y, "b q k -> b q", reduction), "b k -> b 1 k");
         }
         default: {
-          const Tensors parts{x.at({ein::all, slice(1, x.shape()[1])}),
-                              y.at({ein::all, slice(0, 1)})};
+          const Tensors parts{x.at({ein::every, slice(1, x.shape()[1])}),
+                              y.at({ein::every, slice(0, 1)})};
           return pack(parts, "b * k").tensor;
         }
       }

@@ -52,7 +52,7 @@ class ExprMaker {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) ScalarOp::name,
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda)
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda)
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     };
     if (below(random_, 3) == 0) return exact(1) / x;
     if (below(random_, 8) == 0)
@@ -72,7 +72,7 @@ class ExprMaker {
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda)
 #define EIN_ROUNDING(name, reference, host, adjoint, cuda) ScalarOp::name,
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda)
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     };
     if (compute_ != DType::i64 && below(random_, 12) == 0)
       return Ex::apply(roundings[below(random_, std::ssize(roundings))], a);

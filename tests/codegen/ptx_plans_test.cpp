@@ -214,7 +214,7 @@ TEST_F(PtxPlans, AreWritten) {
         "attention_" + std::string(name(dtype)),
         [](Arguments x) {
           const Tensor scores = einsum(x[0], x[1], "b q d, b k d -> b q k") * 0.25;
-          return Tensors{einsum(softmax(tril(scores, 0, -INFINITY), "b q [k]"), x[2],
+          return Tensors{einsum(softmax(tril(scores, "... [i j]", 0, -INFINITY), "b q [k]"), x[2],
                                 "b q k, b k d -> b q d")};
         },
         {halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype)},

@@ -5,9 +5,9 @@
 #include <ein/compile.hpp>
 #include <ein/ein.hpp>
 #include <ein/optim.hpp>
+#include "api/compile.hpp"
 #include "codegen/writer.hpp"
 #include "nest/nest.hpp"
-#include "runtime/compile.hpp"
 
 namespace ein::codegen {
 namespace {

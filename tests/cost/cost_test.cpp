@@ -75,7 +75,7 @@ struct Counted {
   friend Counted name(Counted a) { return ++done.compare, Counted(reference::name(a.value)); }
 #define EIN_CONVERSION(name, exact, host, adjoint, cuda) \
   friend Counted name(Counted a) { return a; }
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
   friend Counted atan2(Counted a, Counted b) {
     return function(ScalarOp::atan2, std::atan2(a.value, b.value));
   }
@@ -393,8 +393,8 @@ TEST(Cost, AFusedSumOfProductsIsNoContraction) {
     auto compiled = compile(f);
     compiled(x, y);
     const Cost graph = cost(compiled.graph()), nests = compiled.cost();
-    EXPECT_EQ(nests.model, graph.model) << compiled.print();
-    EXPECT_EQ(nests.matmul_only, graph.matmul_only) << compiled.print();
+    EXPECT_EQ(nests.model, graph.model) << compiled.text();
+    EXPECT_EQ(nests.matmul_only, graph.matmul_only) << compiled.text();
     CostScope scope;
     f(x, y);
     EXPECT_EQ(scope.total().matmul_only, graph.matmul_only);
@@ -414,11 +414,11 @@ TEST(Cost, AReductionInPartsCountsAsOne) {
   auto normed =
       compile([&](const Tensor& a) { return layer_norm(clamp(a, 1.5, 2), w, w, "[a] b"); });
   normed(x);
-  EXPECT_EQ(normed.cost().model, cost(normed.graph()).model) << normed.print();
-  EXPECT_EQ(normed.cost().add, cost(normed.graph()).add) << normed.print();
+  EXPECT_EQ(normed.cost().model, cost(normed.graph()).model) << normed.text();
+  EXPECT_EQ(normed.cost().add, cost(normed.graph()).add) << normed.text();
   auto any = compile([](const Tensor& a) { return reduce(a * 0 < 1, "a b -> b", "any"); });
   any(x);
-  EXPECT_EQ(any.cost().compare, cost(any.graph()).compare) << any.print();
+  EXPECT_EQ(any.cost().compare, cost(any.graph()).compare) << any.text();
 }
 
 TEST(Cost, FormulasEvaluateToTheCounts) {

@@ -14,8 +14,8 @@
 #include <ein/ein.hpp>
 #include <ein/optim.hpp>
 #include "cost/scope.hpp"
-#include "schedule/group_nests.hpp"
-#include "schedule/group_rows.hpp"
+#include "schedule/cpu_group_nests.hpp"
+#include "schedule/gpu_group_rows.hpp"
 #include "support/random_nests.hpp"
 #include "support/seeds.hpp"
 

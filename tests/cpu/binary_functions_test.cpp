@@ -37,7 +37,7 @@ const Row rows[] = {
   EIN_ROW(name, text, cost, function, false, true)
 #define EIN_BINARY_OF_PASSES(name, text, cost, function, result, reference, host, adjoint_a, \
                              adjoint_b, cuda)
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
 };
 
 template <class C>

@@ -173,7 +173,7 @@ TEST(Epilogue, ALayersBiasAndResidualAreTheProductsNest) {
     return einsum(a, b, "s i, i o -> s o") + c + d;
   });
   layer(x, w, bias, residual);
-  const std::string text = layer.print();
+  const std::string text = layer.text();
   EXPECT_NE(text.find(", then "), std::string::npos) << text;
   // What it costs does not change: 2 · 6 · 8 · 16 for the product, and two additions for each
   // result.

@@ -37,11 +37,11 @@ const std::vector<std::pair<const char*, Call>>& calls() {
       {"one dot", [](X x, X) { return einsum(x, x, "b s c, b s c ->"); }},
       {"rows by a vector",
        [](X x, X y) {
-         return einsum(x, y.at({0, 0, all}), "b s c, c -> b s");
+         return einsum(x, y.at({0, 0, every}), "b s c, c -> b s");
        }},
       {"columns by a vector",
        [](X x, X) {
-         return einsum(x, x.at({0, all, 0}), "b s c, s -> b c");
+         return einsum(x, x.at({0, every, 0}), "b s c, s -> b c");
        }},
   };
   return list;

@@ -20,12 +20,12 @@
 #include <ein/ein.hpp>
 #include "cpu/strip.hpp"
 #include "oracle/execute.hpp"
+#include "size/size_scope.hpp"
 #include "support/exact_steps.hpp"
 #include "support/row_code.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 #include "tensor/convert.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein::host {
 namespace {

@@ -332,8 +332,8 @@ std::vector<std::byte> reference(const LoopNest& nest,
       const std::size_t place = at(nest.output, r, c);
       if (nest.combine == Combine::any || nest.combine == Combine::all) value = value != 0;
       if (begun[place])
-        value =
-            value_of(Ex::apply(scalar_op(*nest.combine), in(0), in(1)), {values[place], value}, {});
+        value = value_of(Ex::apply(info(*nest.combine).operation, in(0), in(1)),
+                         {values[place], value}, {});
       values[place] = value;
       begun[place] = true;
     }

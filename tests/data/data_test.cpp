@@ -231,7 +231,7 @@ TEST_F(DataTest, StartsAreThoseOfPhilox) {
   const Tokens tokens = counting(1'003'854);
   for (const auto& [seed, number, starts] : rows) {
     const Batch batch = get_batch(tokens, 4, 64, seed, number);
-    EXPECT_EQ(batch.x.at({all, 0}).to_vector<std::int64_t>(), starts) << seed << " " << number;
+    EXPECT_EQ(batch.x.at({every, 0}).to_vector<std::int64_t>(), starts) << seed << " " << number;
   }
 }
 
@@ -240,7 +240,7 @@ TEST_F(DataTest, StartsAreUniform) {
   std::vector<std::int64_t> counts(places);
   for (std::uint64_t number = 0; number < draws / 20; ++number) {
     for (const auto start : get_batch(counting(size), 20, length, 5, number)
-                                .x.at({all, 0})
+                                .x.at({every, 0})
                                 .to_vector<std::int64_t>()) {
       ASSERT_GE(start, 0);
       ASSERT_LT(start, places);

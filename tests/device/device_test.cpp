@@ -63,8 +63,8 @@ TEST(Device, ViewsOfTensorsThere) {
   EXPECT_TRUE(rearrange(there, "a b c -> c b a").same_storage(there));
   EXPECT_EQ(rearrange(there, "a b c -> c b a").to_vector<std::int64_t>(),
             rearrange(x, "a b c -> c b a").to_vector<std::int64_t>());
-  EXPECT_EQ(there.at({all, slice(1, 3), slice(1, 5, 2)}).to_vector<std::int64_t>(),
-            x.at({all, slice(1, 3), slice(1, 5, 2)}).to_vector<std::int64_t>());
+  EXPECT_EQ(there.at({every, slice(1, 3), slice(1, 5, 2)}).to_vector<std::int64_t>(),
+            x.at({every, slice(1, 3), slice(1, 5, 2)}).to_vector<std::int64_t>());
 }
 
 TEST(Device, TheHostCannotReachIt) {

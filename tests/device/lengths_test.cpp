@@ -44,10 +44,10 @@ Calls compare(const std::function<Tensor(const Tensor&)>& f, std::string_view ty
     const int before = test::fake_count("modules");
     const Tensor got = there(moved);
     calls.modules += test::fake_count("modules") - before;
-    calls.plans.insert(there.print());
+    calls.plans.insert(there.text());
     const auto size = [&](int axis) { return to_string(shape[axis]); };
     auto here = compile(f, {"b=" + size(0) + " s=" + size(1) + " c=" + size(2)});
-    EXPECT_TRUE(all_close(got.to(cpu), here(x), tolerance, tolerance)) << there.print();
+    EXPECT_TRUE(all_close(got.to(cpu), here(x), tolerance, tolerance)) << there.text();
   }
   return calls;
 }
@@ -129,7 +129,7 @@ std::set<std::string> compare_steps(const std::function<Step(Device)>& made,
       const double scale = reduce(abs(want[i]), "... -> ", Reduction::max).item<float>();
       EXPECT_TRUE(all_close(got[i].to(cpu), want[i], 0, scale * tolerance)) << i;
     }
-    plans.insert(there.print());
+    plans.insert(there.text());
   }
   return plans;
 }
@@ -210,7 +210,7 @@ TEST(LengthsOnDevice, DecodesWithACacheThatGrows) {
     const Tensor logits =
         next_logits(there.at({slice(0, p)}), there.at({slice(p, p + n)}).view({1, n}));
     EXPECT_TRUE(all_close(logits.to(cpu).view({11}), want.at({0, p + n - 1}), 1e-4, 1e-4)) << p;
-    plans.insert(next_logits.print());
+    plans.insert(next_logits.text());
   }
   EXPECT_LE(traces, 4);  // for no tokens before, for 1 token, and for a full cache
   // Rows of 16 bytes or not, times a few ranges; and tokens that begin at an odd place.
@@ -223,7 +223,7 @@ TEST(LengthsOnDevice, ManyLengthsOfOnePlan) {
   there(whole.to(cuda));
   const int modules = test::fake_count("modules");
   for (std::int64_t s = 132; s <= 256; s += 4) {
-    const Tensor x = whole.at({all, slice(0, s)}).clone();
+    const Tensor x = whole.at({every, slice(0, s)}).clone();
     EXPECT_TRUE(all_close(there(x.to(cuda)).to(cpu), softmax(x * 2, "b [s]"), 1e-6, 1e-6)) << s;
   }
   EXPECT_EQ(test::fake_count("modules"), modules);

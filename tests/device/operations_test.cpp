@@ -78,7 +78,7 @@ TEST(OnDevice, Elementwise) {
   expect_equal(
       "gelu", {a}, [](Operands x) { return gelu(x[0]); }, 1e-6);
   expect_equal("where", {a, b}, [](Operands x) { return where(x[0] > 0, x[0], x[1]); });
-  expect_equal("tril", {a}, [](Operands x) { return tril(x[0]); });
+  expect_equal("tril", {a}, [](Operands x) { return tril(x[0], "... [i j]"); });
   expect_equal("to bf16", {a}, [](Operands x) { return x[0].to(DType::bf16); });
   expect_equal("to i64", {a}, [](Operands x) { return (x[0] * 10).to(DType::i64); });
   // Views at every alignment.
@@ -224,7 +224,7 @@ TEST(OnDevice, Contracts) {
     expect_equal(
         "vector", {a, b},
         [](Operands x) {
-          return einsum(x[0], x[1].at({all, 3}), "m k, k -> m");
+          return einsum(x[0], x[1].at({every, 3}), "m k, k -> m");
         },
         tolerance);
   }
@@ -341,7 +341,7 @@ std::vector<double> losses(Device device, bool compiled) {
   model.to(device);
   optim::AdamW optimizer(model.parameters(), {.learning_rate = 0.01});
   const Tensor tokens = (rand({3, 9}) * 11).to(DType::i64).to(device);
-  const Tensor x = tokens.at({all, slice(0, 8)}), y = tokens.at({all, slice(1, 9)});
+  const Tensor x = tokens.at({every, slice(0, 8)}), y = tokens.at({every, slice(1, 9)});
   const auto step = [&](const Tensor& a, const Tensor& b) {
     optimizer.zero_grad();
     const Tensor loss = cross_entropy(model(a), b, "b s [v], b s");
@@ -373,7 +373,7 @@ TEST(OnDevice, WritesToParts) {
   const auto step = [](const Tensor& state, const Tensor& x) {
     const Tensor before = state * 3.0;
     state.at({slice(1, 3)}).copy_from(x);
-    state.at({all, slice(0, 6, 5)}).copy_from(state.at({all, slice(2, 4)}));
+    state.at({every, slice(0, 6, 5)}).copy_from(state.at({every, slice(2, 4)}));
     state.at({3}).fill(7);
     return before + softmax(state, "a [b]");
   };
@@ -391,7 +391,8 @@ TEST(OnDevice, WritesToPartsAtPositions) {
   const auto step = [](const Tensor& state, const Tensor& position, const Tensor& x) {
     const Tensor before = state.at({slice_of(position, 2)}) * 3.0;
     state.at({slice(position, position + 2)}).copy_from(x);
-    state.at({all, slice_of(position + 1, 3)}).copy_from(state.at({all, slice_of(position, 3)}));
+    state.at({every, slice_of(position + 1, 3)})
+        .copy_from(state.at({every, slice_of(position, 3)}));
     position.copy_from(position + 1);
     return before + softmax(state.at({slice_of(position - 1, 2)}), "a [b]");
   };

@@ -49,9 +49,9 @@ TEST(PaddedRows, OfALossAndItsGradients) {
     const std::int64_t padded = vocabulary < 64     ? vocabulary
                                 : vocabulary < 2048 ? (vocabulary + 7) / 8 * 8
                                                     : (vocabulary + 63) / 64 * 64;
-    EXPECT_NE(on_gpu.print().find(std::to_string(66 * padded) + " bf16"), std::string::npos)
-        << on_gpu.print();
-    EXPECT_NE(on_cpu.print().find(std::to_string(66 * vocabulary) + " bf16"), std::string::npos);
+    EXPECT_NE(on_gpu.text().find(std::to_string(66 * padded) + " bf16"), std::string::npos)
+        << on_gpu.text();
+    EXPECT_NE(on_cpu.text().find(std::to_string(66 * vocabulary) + " bf16"), std::string::npos);
   }
 }
 
@@ -71,7 +71,7 @@ TEST(PaddedRows, ForAnyLength) {
     const Head here = random_head(2, positions, 101), moved = here.to(cuda);
     expect_same(there(moved.x, moved.w, moved.targets), head(here.x, here.w, here.targets));
   }
-  EXPECT_NE(there.print().find("104"), std::string::npos) << there.print();
+  EXPECT_NE(there.text().find("104"), std::string::npos) << there.text();
 }
 
 // Some nests go over rows and their elements as one axis, some begin within a row.
@@ -79,7 +79,7 @@ TEST(PaddedRows, OfNestsThatGoOverTheirEnds) {
   const auto f = [](const Tensor& x, const Tensor& y) {
     const Tensor h = einsum(x, y, "b i, i j -> b j");  // rows of 101
     const Tensor wide = relu(h) * 0.5;
-    const Tensor shifted = h.at({all, slice(1, 101)}) + h.at({all, slice(0, 100)});
+    const Tensor shifted = h.at({every, slice(1, 101)}) + h.at({every, slice(0, 100)});
     const Tensor turned = rearrange(h, "b j -> j b");
     return std::vector<Tensor>{
         einsum(wide, h, "b j, c j -> b c"), einsum(shifted, shifted, "b j, b k -> j k"),

@@ -31,9 +31,9 @@ void expect_kernels(int kernels, F f, const std::vector<Tensor>& operands) {
   there.prepare(moved[0], moved[1], moved[2]);
   const int before = kernels_run();
   const Tensor got = call(there, moved);
-  EXPECT_EQ(kernels_run() - before, kernels) << there.print();
-  EXPECT_EQ(there.memory().arena, 0u) << there.print();
-  EXPECT_NE(there.print().find(" lanes, "), std::string::npos) << "its schedule: " << there.print();
+  EXPECT_EQ(kernels_run() - before, kernels) << there.text();
+  EXPECT_EQ(there.memory().arena, 0u) << there.text();
+  EXPECT_NE(there.text().find(" lanes, "), std::string::npos) << "its schedule: " << there.text();
   EXPECT_TRUE(all_close(got.to(cpu), call(f, operands), 1e-5, 1e-5));
 }
 

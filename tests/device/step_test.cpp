@@ -37,7 +37,7 @@ std::vector<std::vector<double>> after_steps(Device device, const StepOptions& o
   optim::AdamW optimizer(model.parameters(),
                          {.learning_rate = 0.02, .eps = 1e-2, .weight_decay = 0.1});
   const Tensor tokens = (rand({4, 9}) * 13).to(DType::i64).to(device);
-  const Tensor x = tokens.at({all, slice(0, 8)}), y = tokens.at({all, slice(1, 9)});
+  const Tensor x = tokens.at({every, slice(0, 8)}), y = tokens.at({every, slice(1, 9)});
   auto step = compile([&](const Tensor& a, const Tensor& b) -> std::vector<Tensor> {
     optimizer.zero_grad();
     const Tensor loss = [&] {

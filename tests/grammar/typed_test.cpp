@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <ein/call.hpp>
+#include <ein/detail/pattern_message.hpp>
 #include <ein/ein.hpp>
-#include <ein/pattern_message.hpp>
 #include "ein/grammar/match.hpp"
 #include "support/random_pattern.hpp"
 
@@ -39,7 +39,7 @@ void expect_result(const Result& result, const Shape& shape) {
 }
 
 struct TypedResults : testing::Test {
-  ein::scope names;  // what the types of results say is true together
+  ein::Scope names;  // what the types of results say is true together
   Float<"heads"> heads = ones({3});
   Float<"d"> d = ones({4});
   Float<"batch seq hidden=8"> x = ones({2, 3, 8});
@@ -215,7 +215,7 @@ class RandomTypes {
 
   void run(const ein::test::TestPattern& p) {
     using namespace ein::grammar;
-    const ein::scope names;
+    const ein::Scope names;
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
       const auto& axis = p.axes[a];
       if (axis.kind == ein::test::TestAxis::named) check(axis.text, {axis.size});
@@ -454,7 +454,7 @@ TEST(TypedScope, WithoutOneConversionsShareNothing) {
 }
 
 TEST(TypedScope, BindsNames) {
-  const ein::scope names;
+  const ein::Scope names;
   EXPECT_TRUE(converts<Float<"batch seq">>(ones({2, 3})));
   EXPECT_TRUE(converts<Float<"seq batch">>(ones({3, 2})));
   EXPECT_TRUE(converts<Float<"batch*seq">>(ones({6})));
@@ -469,10 +469,10 @@ TEST(TypedScope, BindsNames) {
 }
 
 TEST(TypedScope, NestedStartsAnewAndEnds) {
-  const ein::scope outer;
+  const ein::Scope outer;
   ASSERT_TRUE(converts<Float<"batch">>(ones({2})));
   {
-    const ein::scope inner;
+    const ein::Scope inner;
     EXPECT_TRUE(converts<Float<"batch">>(ones({3})));
     EXPECT_FALSE(converts<Float<"batch">>(ones({2})));
   }
@@ -482,7 +482,7 @@ TEST(TypedScope, NestedStartsAnewAndEnds) {
 
 TEST(TypedScope, EndsWithAnException) {
   try {
-    const ein::scope names;
+    const ein::Scope names;
     ASSERT_TRUE(converts<Float<"batch">>(ones({2})));
     throw 1;
   } catch (int) {
@@ -491,11 +491,11 @@ TEST(TypedScope, EndsWithAnException) {
 }
 
 TEST(TypedScope, IsOfItsThread) {
-  const ein::scope names;
+  const ein::Scope names;
   ASSERT_TRUE(converts<Float<"batch">>(ones({2})));
   bool elsewhere = false;
   std::thread([&] {
-    const ein::scope others;
+    const ein::Scope others;
     elsewhere = converts<Float<"batch">>(ones({3})) && !converts<Float<"batch">>(ones({2}));
   }).join();
   EXPECT_TRUE(elsewhere);
@@ -503,7 +503,7 @@ TEST(TypedScope, IsOfItsThread) {
 }
 
 TEST(TypedScope, ARefusedTensorBindsNothing) {
-  const ein::scope names;
+  const ein::Scope names;
   EXPECT_FALSE((converts<Float<"m n=4">>(ones({2, 5}))));     // a size
   EXPECT_FALSE((converts<Float<"m m+1">>(ones({2, 5}))));     // a sum
   EXPECT_FALSE((converts<Float<"m k k">>(ones({2, 5, 6}))));  // a name
@@ -513,7 +513,7 @@ TEST(TypedScope, ARefusedTensorBindsNothing) {
 }
 
 TEST(TypedScope, VariadicNames) {
-  const ein::scope names;
+  const ein::Scope names;
   EXPECT_TRUE(converts<Float<"*batch c">>(ones({2, 3, 4})));
   EXPECT_TRUE(converts<Float<"rows *batch">>(ones({7, 2, 3})));
   EXPECT_TRUE(converts<Float<"batch">>(ones({9})));  // another name

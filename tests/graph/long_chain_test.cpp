@@ -71,7 +71,7 @@ TEST(LongChain, SharedPartsArePrintedOnce) {
       return y;
     });
     f(zeros({8}));
-    const std::size_t size = f.print().size();
+    const std::size_t size = f.text().size();
     if (before > 0) {
       EXPECT_LE(size, 3 * before);
     }

@@ -405,12 +405,15 @@ TEST(FileForkTest, DestructorsAskWhoseProcessThisIs) {
       {"SizeScope", "is of this thread"},
       {"SizeScopePause", "is of this thread"},
       {"InFloatMode", "is of this thread"},
+      {"EndOfPool", "leaves a parent's threads alone"},
+      {"Pool", "is a child's own after fork()"},
+      {"ThreadLimit", "is of this thread"},
   };
   const std::regex destructor(R"(~(\w+)\(\)(?!( override)? = default))");
   std::set<std::string> left;
   for (const auto& [name, why] : need_none) left.insert(name);
   int owning = 0;
-  for (const char* room : {"io", "train", "mesh", "data", "cuda", "tensor"}) {
+  for (const char* room : {"io", "train", "mesh", "data", "cuda", "tensor", "machine", "size"}) {
     std::string text;
     for (const auto& entry : fs::recursive_directory_iterator(src / room)) {
       if (entry.is_regular_file()) text += test::read_bytes(entry.path().string());

@@ -213,7 +213,7 @@ TEST_F(SafetensorsTest, RandomBitsOfEveryDtypeSurvive) {
 TEST_F(SafetensorsTest, StridedTensorsAreSavedRowMajor) {
   const Tensor x = from_vector(std::vector<int>{0, 1, 2, 3, 4, 5}, {2, 3});
   const std::string path = scratch_.path("x.safetensors");
-  save_safetensors(path, {{"t", x.transpose()}, {"column", x.at({all, 1})}});
+  save_safetensors(path, {{"t", x.transpose()}, {"column", x.at({every, 1})}});
   const Safetensors back = load_safetensors(path);
   EXPECT_EQ(back.tensors.at("t").shape(), (Shape{3, 2}));
   EXPECT_TRUE(back.tensors.at("t").is_contiguous());

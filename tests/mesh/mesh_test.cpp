@@ -303,7 +303,7 @@ TEST(MeshTest, Gradients) {
   const Tensor x = numbers({4, 6}, random), w = numbers({6, 8}, random);
   const auto loss = [](const Tensor& a, const Tensor& b) {
     const Tensor h = einsum(a, b, "b h, h c -> b c");
-    return reduce(h * h * a.at({all, slice(0, 1)}), "b c ->", Reduction::sum);
+    return reduce(h * h * a.at({every, slice(0, 1)}), "b c ->", Reduction::sum);
   };
   const Tensor a = x.clone().requires_grad(true), b = w.clone().requires_grad(true);
   loss(a, b).backward();
@@ -390,7 +390,7 @@ TEST(MeshTest, NamedOperations) {
       {"merge", [](auto& a, auto&, auto&) { return rearrange(a, "b s v -> b (s v)"); }},
       {"slice",
        [](auto& a, auto&, auto&) {
-         return a.at({all, slice(1, 4)});
+         return a.at({every, slice(1, 4)});
        }},
       {"cumsum", [](auto& a, auto&, auto&) { return cumsum(a, "b [s] v"); }},
       {"sort", [](auto& a, auto&, auto&) { return sort(a, "b [s] v").values; }},

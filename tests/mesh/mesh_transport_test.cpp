@@ -26,13 +26,13 @@
 
 #include <ein/error.hpp>
 
+#include "machine/system.hpp"
 #include "mesh/combine.hpp"
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
 #include "support/expect_error.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
-#include "tensor/system.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -207,10 +207,10 @@ TEST(KVCache, GivesWhatAllPositionsAtOnceDo) {
   nn::KVCache cache = layer.make_cache(2, 7);
   std::int64_t at = 0;
   for (std::int64_t step : {3, 1, 2, 1}) {
-    const Tensor part = layer.forward(x.at({ein::all, ein::slice(at, at + step)}), cache);
+    const Tensor part = layer.forward(x.at({ein::every, ein::slice(at, at + step)}), cache);
     EXPECT_FALSE(part.requires_grad());
     expect_near(part.to_vector<double>(),
-                whole.at({ein::all, ein::slice(at, at + step)}).to_vector<double>(), 1e-5);
+                whole.at({ein::every, ein::slice(at, at + step)}).to_vector<double>(), 1e-5);
     at += step;
     EXPECT_EQ(cache.length, at);
   }
@@ -238,9 +238,10 @@ TEST(KVCache, TakesAPositionThatIsATensor) {
   std::int64_t at = 0;
   for (std::int64_t step : {3, 1, 2, 1}) {
     const Tensor position = ein::full({1}, at, ein::DType::i32);
-    const Tensor part = layer.forward(x.at({ein::all, ein::slice(at, at + step)}), cache, position);
+    const Tensor part =
+        layer.forward(x.at({ein::every, ein::slice(at, at + step)}), cache, position);
     expect_near(part.to_vector<double>(),
-                whole.at({ein::all, ein::slice(at, at + step)}).to_vector<double>(), 1e-5);
+                whole.at({ein::every, ein::slice(at, at + step)}).to_vector<double>(), 1e-5);
     at += step;
   }
   EXPECT_EQ(cache.length, 0);
@@ -380,20 +381,21 @@ TEST(Transformer, NextLogitsEqualTheWhole) {
   std::vector<nn::KVCache> cache = model.make_cache(2);
   std::int64_t at = 0;
   for (std::int64_t step : {4, 1, 1, 2, 1}) {
-    const Tensor next = model.next_logits(tokens.at({ein::all, ein::slice(at, at + step)}), cache);
+    const Tensor next =
+        model.next_logits(tokens.at({ein::every, ein::slice(at, at + step)}), cache);
     at += step;
     ASSERT_EQ(next.shape(), (Shape{2, 11}));
-    expect_near(next.to_vector<double>(), whole.at({ein::all, at - 1}).to_vector<double>(), 1e-4);
+    expect_near(next.to_vector<double>(), whole.at({ein::every, at - 1}).to_vector<double>(), 1e-4);
   }
   expect_error(
       [&] {
-        model.next_logits(tokens.at({ein::all, ein::slice(0, 1)}), cache);
+        model.next_logits(tokens.at({ein::every, ein::slice(0, 1)}), cache);
       },
       ErrorKind::shape, "10 positions are more than block_size, which is 9");
   std::vector<nn::KVCache> fresh = model.make_cache(2), none;
   expect_error(
       [&] {
-        model.next_logits(tokens.at({ein::all, ein::slice(0, 0)}), fresh);
+        model.next_logits(tokens.at({ein::every, ein::slice(0, 0)}), fresh);
       },
       ErrorKind::shape, "at least one token");
   expect_error([&] { model.next_logits(tokens, none); }, ErrorKind::shape, "0 blocks");
@@ -414,15 +416,15 @@ TEST(Transformer, OneCompiledFunctionDecodesTokenAfterToken) {
   });
   std::int64_t at = 0;
   for (std::int64_t count : {4, 1, 1, 1, 1, 1}) {
-    const Tensor next = step(tokens.at({ein::all, ein::slice(at, at + count)}).clone());
+    const Tensor next = step(tokens.at({ein::every, ein::slice(at, at + count)}).clone());
     at += count;
-    expect_near(next.to_vector<double>(), whole.at({ein::all, at - 1}).to_vector<double>(), 1e-4);
+    expect_near(next.to_vector<double>(), whole.at({ein::every, at - 1}).to_vector<double>(), 1e-4);
     EXPECT_EQ(position.item<std::int64_t>(), at);
   }
   const Tensor seen = cache[0].keys.clone();
   expect_error(
       [&] {
-        step(tokens.at({ein::all, ein::slice(0, 1)}).clone());
+        step(tokens.at({ein::every, ein::slice(0, 1)}).clone());
       },
       ErrorKind::value, "position 9 is outside an axis of size 9");
   EXPECT_EQ(cache[0].keys.to_vector<float>(), seen.to_vector<float>());
@@ -445,15 +447,16 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
 TEST(Triangle, TakesAnotherValueThanZero) {
   const double inf = std::numeric_limits<double>::infinity();
   const Tensor x = ein::ones({2, 3}).requires_grad(true);
-  const Tensor y = tril(x, 1, -inf);
+  const Tensor y = tril(x, "... [i j]", 1, -inf);
   EXPECT_EQ(y.to_vector<double>(), (Values{1, 1, -inf, 1, 1, 1}));
-  EXPECT_EQ(triu(x.detach(), 1, 5).to_vector<double>(), (Values{5, 1, 1, 5, 5, 1}));
+  EXPECT_EQ(triu(x.detach(), "... [i j]", 1, 5).to_vector<double>(), (Values{5, 1, 1, 5, 5, 1}));
   y.backward(ein::full({2, 3}, 2));
   EXPECT_EQ(x.grad().to_vector<double>(), (Values{2, 2, 0, 2, 2, 2}));
-  EXPECT_EQ(tril(ein::arange(4).view({2, 2}), 0, -1).to_vector<double>(), (Values{0, -1, 2, 3}));
+  EXPECT_EQ(tril(ein::arange(4).view({2, 2}), "... [i j]", 0, -1).to_vector<double>(),
+            (Values{0, -1, 2, 3}));
   expect_error(
       [] {
-        tril(ein::arange(4).view({2, 2}), 0, 0.5);
+        tril(ein::arange(4).view({2, 2}), "... [i j]", 0, 0.5);
       },
       ErrorKind::dtype, "i64 cannot hold 0.5");
 }

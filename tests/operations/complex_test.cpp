@@ -386,8 +386,8 @@ TEST(Complex, CumulativeProducts) {
     expect_near(cumprod(x.to(DType::c64), "a [n] c", as(DType::c128)), wanted, 1e-6);
     if (count == 0) continue;
     // The last is the product of all; the slopes of products with zeros are products, too.
-    expect_near(reduce(x, "a n c -> a c", "prod"), products.at({all, count - 1}).to_vector<C128>(),
-                1e-14);
+    expect_near(reduce(x, "a n c -> a c", "prod"),
+                products.at({every, count - 1}).to_vector<C128>(), 1e-14);
   }
   const std::vector<C128> factors{{2, 1}, {0, 0}, {1, -1}, {0, 0}, {3, 0}};
   const Tensor x = from_vector(factors).requires_grad(true);
@@ -424,9 +424,9 @@ TEST(Complex, MovesAsRealNumbers) {
   check([](const Tensor& y) { return flip(y, "a [b] c"); });
   check([](const Tensor& y) { return roll(y, "a b [c]", 1); });
   check([](const Tensor& y) { return pad(y, "a b [c]", 1, 2); });
-  check([](const Tensor& y) { return y.at({all, slice(1, 3), 2}); });
+  check([](const Tensor& y) { return y.at({every, slice(1, 3), 2}); });
   check([](const Tensor& y) { return cumsum(y, "a [b] c"); });
-  check([](const Tensor& y) { return tril(y); });
+  check([](const Tensor& y) { return tril(y, "... [i j]"); });
   check([](const Tensor& y) { return gather(y, tensor({2, 0}), "a [b] c, k -> a k c"); });
   check([](const Tensor& y) { return pack({y, y}, "a * c").tensor; });
 }
@@ -519,7 +519,7 @@ TEST(Complex, Refusals) {
   expect_error([&] { view_as_complex(ones({2, 3})); }, ErrorKind::shape, {"(2, 3)"});
   expect_error(
       [&] {
-        view_as_complex(ones({3, 2}).transpose().at({all, slice(0, 2)}));
+        view_as_complex(ones({3, 2}).transpose().at({every, slice(0, 2)}));
       },
       ErrorKind::shape, {"strides"});
 }

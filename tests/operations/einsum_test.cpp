@@ -217,12 +217,12 @@ TEST(EinsumTest, LargeProductsOfEveryLayout) {
     const Tensor a = make_tensor(av, {m, k}, dtype), b = make_tensor(bv, {k, n}, dtype);
     const Tensor at = rearrange(a, "m k -> k m").clone(), bt = rearrange(b, "k n -> n k").clone();
     const Tensor wide = make_tensor(Values(m * k * 3, 9), {m, k, 3}, dtype);
-    wide.at({all, all, 1}).copy_from(a);
+    wide.at({every, every, 1}).copy_from(a);
     Values rounded = want;
     for (double& v : rounded) v = test::stored(v, dtype);
     EXPECT_EQ(get_values(einsum(a, b, "m k, k n -> m n")), rounded) << name(dtype);
     EXPECT_EQ(get_values(einsum(at, bt, "k m, n k -> m n")), rounded) << name(dtype);
-    EXPECT_EQ(get_values(einsum(wide.at({all, all, 1}), bt, "m k, n k -> m n")), rounded)
+    EXPECT_EQ(get_values(einsum(wide.at({every, every, 1}), bt, "m k, n k -> m n")), rounded)
         << name(dtype);
     EXPECT_EQ(get_values(rearrange(einsum(at, b, "k m, k n -> n m"), "n m -> m n")), rounded)
         << name(dtype);
@@ -294,7 +294,7 @@ TEST(EinsumTest, Bf16SumsAreRoundedOnce) {
     check(ein::runtime("p i k, q k j -> j p i q"), a, b);
     check(ein::runtime("p i k, p k j -> p"), a, b);
     check(ein::runtime("p k i, k -> p i"), rearrange(a, "p i k -> p k i").clone(),
-          b.at({0, all, 3}));
+          b.at({0, every, 3}));
     const Tensor low = a.to(DType::bf16);
     EXPECT_EQ(get_values(gelu(einsum(low, b.to(DType::bf16), "p i k, p k j -> p i j"))),
               get_values(gelu(einsum(a, b, "p i k, p k j -> p i j").to(DType::bf16))));

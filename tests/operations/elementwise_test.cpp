@@ -79,7 +79,8 @@ TEST(Elementwise, TheLecturesRows) {
   EXPECT_EQ((x + x).to_vector<double>(), (Values{2, 8, 18}));
   EXPECT_EQ((x * 2).to_vector<double>(), (Values{2, 8, 18}));
   EXPECT_EQ((x / 0.5).to_vector<double>(), (Values{2, 8, 18}));
-  EXPECT_EQ(ein::triu(ones({3, 3})).to_vector<double>(), (Values{1, 1, 1, 0, 1, 1, 0, 0, 1}));
+  EXPECT_EQ(ein::triu(ones({3, 3}), "... [i j]").to_vector<double>(),
+            (Values{1, 1, 1, 0, 1, 1, 0, 0, 1}));
 }
 
 TEST(Elementwise, OperatorsTakeTensorsAndNumbersOnEitherSide) {
@@ -152,7 +153,7 @@ TEST(Elementwise, NotANumber) {
 TEST(Elementwise, EndsOfTheNumberLine) {
   for (DType dtype : {DType::f64, DType::f32}) {
     // In vectors, so that both vector code and its remainder are met.
-    const auto at = [&](const std::function<Tensor(const Tensor&)>& f, double v) {
+    const auto at = [&](Tensor (*f)(const Tensor&), double v) {
       const Values results = f(full({19}, v, dtype)).to_vector<double>();
       for (double r : results)
         EXPECT_TRUE(r == results[0] || (std::isnan(r) && std::isnan(results[0])));
@@ -182,8 +183,9 @@ TEST(Elementwise, EndsOfTheNumberLine) {
     EXPECT_EQ(at(ein::silu, -1e4), 0);
     EXPECT_EQ(at(ein::gelu, 1e4), 1e4);
     EXPECT_EQ(at(ein::gelu, -1e4), 0);
-    for (const auto& f : {ein::exp, ein::log, ein::tanh, ein::erf, ein::sqrt, ein::rsqrt,
-                          ein::sigmoid, ein::silu, ein::gelu}) {
+    using Of = Tensor (*)(const Tensor&);
+    for (const Of f : std::initializer_list<Of>{ein::exp, ein::log, ein::tanh, ein::erf, ein::sqrt,
+                                                ein::rsqrt, ein::sigmoid, ein::silu, ein::gelu}) {
       EXPECT_TRUE(std::isnan(at(f, nan)));
     }
     EXPECT_EQ(at([](const Tensor& x) { return x / 0; }, 1), infinity);
@@ -207,7 +209,7 @@ double error_in_ulp(T value, long double exact) {
 }
 
 template <class T>
-void expect_accuracy(std::string_view what, const std::function<Tensor(const Tensor&)>& f,
+void expect_accuracy(std::string_view what, Tensor (*f)(const Tensor&),
                      const std::function<long double(long double)>& exact, double low, double high,
                      double most_ulp) {
   const unsigned seed = 9;
@@ -239,7 +241,7 @@ void expect_accuracy(std::string_view what, const std::function<Tensor(const Ten
 
 TEST(Elementwise, FunctionsAreAccurate) {
   using Real = long double;
-  const auto check = [](std::string_view what, const std::function<Tensor(const Tensor&)>& f,
+  const auto check = [](std::string_view what, Tensor (*f)(const Tensor&),
                         const std::function<Real(Real)>& exact, double low, double high,
                         double ulp32, double ulp64) {
     expect_accuracy<float>(what, f, exact, low, high, ulp32);
@@ -349,7 +351,7 @@ TEST(Elementwise, IntegersAreExactBeyondDoubles) {
   EXPECT_EQ(ein::clamp(x, -beyond + 1, beyond - 1).to_vector<std::int64_t>(),
             (Integers{beyond - 1, -beyond + 1, beyond - 1}));
   EXPECT_EQ(ein::relu(x).to_vector<std::int64_t>(), (Integers{beyond, 0, INT64_MAX}));
-  EXPECT_EQ(ein::triu(full({2, 2}, beyond, DType::i64)).to_vector<std::int64_t>(),
+  EXPECT_EQ(ein::triu(full({2, 2}, beyond, DType::i64), "... [i j]").to_vector<std::int64_t>(),
             (Integers{beyond, beyond, 0, beyond}));
   EXPECT_EQ(ein::abs(integers({INT64_MIN})).item<std::int64_t>(), INT64_MIN);  // wraps
 }
@@ -564,7 +566,7 @@ TEST(Elementwise, NothingBroadcasts) {
 TEST(Elementwise, LayoutDoesNotMatter) {
   for (std::int64_t n : {1, 7, 64, 513, 1000}) {
     const Tensor x = (arange(2 * n * n).to(DType::f32) / 16).view({n, 2 * n});
-    const Tensor y = x.at({ein::all, ein::slice(1, INT64_MAX, 2)}), t = y.transpose();
+    const Tensor y = x.at({ein::every, ein::slice(1, INT64_MAX, 2)}), t = y.transpose();
     const std::vector<float> a = y.to_vector<float>(), b = t.to_vector<float>();
     std::vector<float> expected;
     for (std::size_t i = 0; i < a.size(); ++i) expected.push_back(a[i] * b[i]);
@@ -632,21 +634,17 @@ TEST(Elementwise, TrianglesOfEveryDiagonal) {
           if (column - row < diagonal) upper[i] = 0;
           if (column - row > diagonal) lower[i] = 0;
         }
-        ASSERT_EQ(ein::triu(x, diagonal).to_vector<double>(), upper)
+        ASSERT_EQ(ein::triu(x, "... [i j]", diagonal).to_vector<double>(), upper)
             << shape.to_string() << " " << diagonal;
-        ASSERT_EQ(ein::tril(x, diagonal).to_vector<double>(), lower)
+        ASSERT_EQ(ein::tril(x, "... [i j]", diagonal).to_vector<double>(), lower)
             << shape.to_string() << " " << diagonal;
-        ASSERT_EQ(ein::triu(x, diagonal).dtype(), dtype);
+        ASSERT_EQ(ein::triu(x, "... [i j]", diagonal).dtype(), dtype);
       }
     }
   }
   // What is cut away does not matter.
-  EXPECT_EQ(ein::tril(full({2, 2}, infinity)).to_vector<double>(),
+  EXPECT_EQ(ein::tril(full({2, 2}, infinity), "... [i j]").to_vector<double>(),
             (Values{infinity, 0, infinity, infinity}));
-  expect_error([] { ein::triu(zeros({3})); }, ErrorKind::rank,
-               "triu: wants at least 2 axes, got shape (3,)");
-  expect_error([] { ein::tril(zeros({})); }, ErrorKind::rank,
-               "tril: wants at least 2 axes, got shape ()");
 }
 
 // --- all_close ---

@@ -227,7 +227,7 @@ TEST(UnsignedIntegers, NumbersBesideThem) {
   EXPECT_EQ((full({1}, 3, DType::u8) < 300).item<bool>(), true);
   EXPECT_EQ(to_string(x), "[18446744073709551615, 9223372036854775808, 6]");
   EXPECT_FALSE(all_close(x, x - 1, 0, 0));
-  EXPECT_EQ(tril(full({2, 2}, most, DType::u64)).to_vector<std::uint64_t>(),
+  EXPECT_EQ(tril(full({2, 2}, most, DType::u64), "... [i j]").to_vector<std::uint64_t>(),
             (std::vector<std::uint64_t>{most, 0, most, most}));
   for (const auto& wrong :
        {std::function<void()>([&] { x + -1; }), std::function<void()>([&] { less(x, -1); }),

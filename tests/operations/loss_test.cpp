@@ -277,13 +277,13 @@ TEST(LossTest, CrossEntropyOfSomeAxesWithOptions) {
   const CrossEntropyOptions options{.ignored = -1, .weights = weights, .smoothing = 0.3};
   const Tensor some = cross_entropy(logits, targets, "[v] b s, b s -> b", options);
   for (int b = 0; b < 2; ++b) {
-    const Tensor one = cross_entropy(logits.at({all, b}), targets.at({b}), "[v] s, s", options);
+    const Tensor one = cross_entropy(logits.at({every, b}), targets.at({b}), "[v] s, s", options);
     EXPECT_NEAR(some.at({b}).item(), one.item(), 1e-14);
   }
   const Tensor ignored = full({3}, -1, DType::i64);
-  EXPECT_TRUE(
-      std::isnan(cross_entropy(logits.at({all, 0}), ignored, "[v] s, s", {.ignored = -1}).item()));
-  EXPECT_EQ(get_values(cross_entropy(logits.at({all, 0}), ignored, "[v] s, s -> s", options)),
+  EXPECT_TRUE(std::isnan(
+      cross_entropy(logits.at({every, 0}), ignored, "[v] s, s", {.ignored = -1}).item()));
+  EXPECT_EQ(get_values(cross_entropy(logits.at({every, 0}), ignored, "[v] s, s -> s", options)),
             (Values{0, 0, 0}));
 }
 

@@ -109,7 +109,7 @@ TEST(NamedOrderTest, AgreesWithPlainLoops) {
         ASSERT_EQ(values[row[i]], in[row[static_cast<std::size_t>(down[row[i]])]]);
     }
     const Sorted first = top_k(x, text, k);
-    Slice ranges[] = {all, all, all};
+    Slice ranges[] = {every, every, every};
     ranges[axis] = slice(0, k);
     ASSERT_EQ(get_values(first.values),
               get_values(sorted.values.at({ranges[0], ranges[1], ranges[2]})));

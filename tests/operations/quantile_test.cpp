@@ -83,7 +83,7 @@ TEST(QuantileTest, AgreesWithSortedArrays) {
     expect(get_values(found));
     const Tensor several = quantile(x, text, {0.0, q});
     ASSERT_EQ(several.shape()[axis], 2);
-    Index first[] = {all, all, all};
+    Index first[] = {every, every, every};
     first[axis] = 1;
     ASSERT_EQ(get_values(several.at(first)), get_values(found));
     if (round % 4 == 0) {

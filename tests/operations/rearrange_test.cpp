@@ -120,7 +120,7 @@ TEST(RearrangeTest, WritingThroughAViewIsSeen) {
 TEST(RearrangeTest, ChainsOfViewsStayViews) {
   const Tensor x = counting({2, 3, 4, 5});
   Tensor y = rearrange(x, "a b c d -> d c b a");
-  y = rearrange(y, "d (c1 c2) b a -> (b a) c1 d c2", "c1"_a = 2).at({all, 0});
+  y = rearrange(y, "d (c1 c2) b a -> (b a) c1 d c2", "c1"_a = 2).at({every, 0});
   EXPECT_FALSE(y.same_storage(x));  // b a are not side by side in this order
   y = rearrange(x, "a b c d -> c d a b");
   y = rearrange(y, "c d a b -> (a b) (c d)");

@@ -70,7 +70,7 @@ TEST_P(Rounding, BiasAndGeluOfALayerAreItsProductsEpilogue) {
     const auto layer = [](const Tensor& a, const Tensor& c, const Tensor& d) {
       return gelu(einsum(a, c, "b s i, i o -> b s o") + d);
     };
-    const std::string text = expect_bits_of_eager(layer, x, w, bias).print();
+    const std::string text = expect_bits_of_eager(layer, x, w, bias).text();
     if (i > 1) {
       EXPECT_NE(text.find(", then "), text.npos) << text;
       EXPECT_NE(text.find(conversion()), text.npos) << text;
@@ -147,7 +147,7 @@ TEST_P(Rounding, ChainsOfMaps) {
     const Tensor x = some(shape), y = some(shape), z = randn(shape);
     const auto chain = expect_bits_of_eager(
         [](const Tensor& a, const Tensor& b) { return gelu(a * b + a) - b / 3; }, x, y);
-    EXPECT_EQ(operations_in(chain.graph()), 1u) << chain.print();
+    EXPECT_EQ(operations_in(chain.graph()), 1u) << chain.text();
     expect_bits_of_eager(
         [=](const Tensor& a, const Tensor& b, const Tensor& c) {
           const Tensor narrow = ((c * 1.7).to(dtype) * a).to(other) + b.to(other);

@@ -28,8 +28,8 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// The values of `call`, eager and compiled, which must be of this dtype and these, with their
 /// signs.
-void expect(const std::function<Tensor(const Tensor&)>& call, const Tensor& x, DType dtype,
-            const Values& want) {
+template <class Call>
+void expect(const Call& call, const Tensor& x, DType dtype, const Values& want) {
   for (const Tensor& y : {call(x), compile(call)(x)}) {
     EXPECT_EQ(y.dtype(), dtype);
     const Values got = test::get_values(y);
@@ -42,6 +42,9 @@ void expect(const std::function<Tensor(const Tensor&)>& call, const Tensor& x, D
     }
   }
 }
+void expect(Tensor (*call)(const Tensor&), const Tensor& x, DType dtype, const Values& want) {
+  expect<Tensor (*)(const Tensor&)>(call, x, dtype, want);
+}
 
 TEST(ScalarFunctions, RoundToWholeNumbers) {
   const Tensor x = from_vector(Values{-2.5, -1.5, -0.5, -0.0, 0.5, 1.5, 2.5, infinity, nan});
@@ -52,7 +55,8 @@ TEST(ScalarFunctions, RoundToWholeNumbers) {
   expect(sign, x, DType::f64, {-1, -1, -1, 0, 1, 1, 1, 1, nan});
   const Tensor whole =
       from_vector(std::vector<std::int64_t>{-3, 0, (std::int64_t{1} << 40) + 1}, {3});
-  for (const auto& f : {floor, ceil, round, trunc})
+  using Of = Tensor (*)(const Tensor&);
+  for (const Of f : std::initializer_list<Of>{floor, ceil, round, trunc})
     expect(f, whole, DType::i64, {-3, 0, 0x1p40 + 1});
   expect(sign, whole, DType::i64, {-1, 0, 1});
   expect(round, from_vector(Values{0.5, 1.5}).to(DType::bf16), DType::bf16, {0, 2});

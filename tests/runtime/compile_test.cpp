@@ -202,8 +202,8 @@ TEST(Compile, ViewsOfOneTensorFromOutsideReadWhatWasThere) {
         if (is_written)
           wrong_sums += std::abs(found[static_cast<std::size_t>(row)] - sum) > 1e-6 * sum;
       }
-      EXPECT_EQ(wrong_elements, 0) << to << " " << from << " " << moves << f.print();
-      EXPECT_EQ(wrong_sums, 0) << to << " " << from << " " << moves << f.print();
+      EXPECT_EQ(wrong_elements, 0) << to << " " << from << " " << moves << f.text();
+      EXPECT_EQ(wrong_sums, 0) << to << " " << from << " " << moves << f.text();
     }
   }
 }
@@ -223,7 +223,7 @@ TEST(Compile, RowsReadSeveralViewsOfOneTensorFromOutside) {
     for (std::size_t c = 0; c < columns; ++c) variance += (row[c] - mean) * (row[c] - mean);
     const double scale = 2 / std::sqrt(variance / columns + 1e-5);
     for (std::size_t c = 0; c < columns; ++c)
-      ASSERT_NEAR(found[r * columns + c], (row[c] - mean) * scale + 3, 1e-4) << f.print();
+      ASSERT_NEAR(found[r * columns + c], (row[c] - mean) * scale + 3, 1e-4) << f.text();
   }
 }
 

@@ -53,7 +53,7 @@ std::vector<Family> families() {
        true},
       {"sum with a row",
        [](X x, X) {
-         return x + rearrange(x.at({all, 0}), "b c -> b 1 c");
+         return x + rearrange(x.at({every, 0}), "b c -> b 1 c");
        },
        true},
       {"heads", [](X x, X) { return rearrange(x, "b s (h c) -> b h s c", "h"_a = 1).clone(); },

@@ -222,9 +222,9 @@ TEST(KeptPlans, InUseOutliveTheirRelease) {
   auto f = compile([](const Tensor& a) { return softmax(a, "a [b]"); });
   EXPECT_NEAR(total(f(ones({2, 3}))), 2, 1e-5);
   EXPECT_NEAR(total(f(ones({4, 3}))), 4, 1e-5);
-  const std::string text = f.print();
+  const std::string text = f.text();
   release_plans();
-  EXPECT_EQ(f.print(), text);
+  EXPECT_EQ(f.text(), text);
   EXPECT_NEAR(total(f(ones({2, 3}))), 2, 1e-5);
 }
 

@@ -11,8 +11,8 @@
 #include <ein/ein.hpp>
 #include <ein/memory.hpp>
 #include <ein/typed.hpp>
+#include "size/size_scope.hpp"
 #include "support/functions_of_lengths.hpp"
-#include "tensor/size_scope.hpp"
 
 namespace ein {
 namespace {
@@ -126,7 +126,7 @@ TEST(Lengths, OnePlanHoldsForARangeOfThem) {
   std::set<std::string> plans;
   for (std::int64_t s = 128; s <= 512; s += 3) {
     f(randn({2, s, 64}));
-    plans.insert(f.print());
+    plans.insert(f.text());
   }
   EXPECT_LE(plans.size(), 4u);
   EXPECT_NE(plans.begin()->find("for lengths where"), std::string::npos) << *plans.begin();
@@ -142,7 +142,7 @@ TEST(Lengths, FormulasOfCostAndMemory) {
   f(randn({2, 150, 64}));
   CostOfLengths cost = f.cost_formula();
   MemoryFormula memory = f.memory_formula();
-  std::string plan = f.print();
+  std::string plan = f.text();
   std::set<std::string> plans{plan};
   // Two products, and of each score the scale, the maximum, a difference, an exponential, a sum and
   // a quotient.
@@ -154,8 +154,8 @@ TEST(Lengths, FormulasOfCostAndMemory) {
     const std::initializer_list<AxisSize> at{{"b", b}, {"s", s}};
     const auto count = [&](Size formula) { return Count(value_at(formula, at)); };
     f(randn({b, s, 64}));
-    if (f.print() != plan) {
-      plan = f.print(), cost = f.cost_formula(), memory = f.memory_formula();
+    if (f.text() != plan) {
+      plan = f.text(), cost = f.cost_formula(), memory = f.memory_formula();
       plans.insert(plan);
     }
     EXPECT_EQ(count(cost.model), f.cost().model);
@@ -340,7 +340,7 @@ TEST(Lengths, ArgumentsNeedNotBeContiguous) {
   for (std::int64_t s : {3, 5, 6}) {
     const Tensor x = randn({s, 7}).transpose();
     expect_same(f(x), compile(doubled)(x));
-    const Tensor y = randn({4, 2 * s}).at({all, slice(0, 2 * s, 2)});
+    const Tensor y = randn({4, 2 * s}).at({every, slice(0, 2 * s, 2)});
     expect_same(f(y), compile(doubled)(y));
   }
   EXPECT_EQ(traces, 6 + 1);  // of six for one length each, and of the one for all

@@ -145,7 +145,7 @@ TEST(LengthsDecoding, AGrowingCacheGivesTheLogitsOfAFixedOne) {
     const Tensor logits = next_logits(text.at({slice(0, p)}), tokens_of(p, p + n));
     expect_close(logits, masked_logits(tokens_of(p, p + n), full({}, p, DType::i64)), 1e-5);
     const NoGrad no_grad;
-    expect_close(logits, model(tokens_of(0, p + n)).at({all, -1}), 1e-5);
+    expect_close(logits, model(tokens_of(0, p + n)).at({every, -1}), 1e-5);
     EXPECT_EQ(next_logits.cost().matmul_only, products(n, n * (p + n), 1));
   }
   for (std::size_t i = 0; i < growing.size(); ++i) {

@@ -85,7 +85,7 @@ TEST(Making, AnOwnerLivesAsLongAsATensor) {
   {
     const Tensor x = from_span(std::span(*numbers), {2, 2}, numbers);
     numbers.reset();
-    column = x(all, 1);
+    column = x(every, 1);
   }
   EXPECT_FALSE(watched.expired());
   EXPECT_EQ(column.to_vector<float>(), (std::vector<float>{2, 4}));
@@ -135,9 +135,9 @@ TEST(Making, ElementsAndSlicesByPosition) {
   EXPECT_EQ(x(1, 2).item<std::int64_t>(), 6);
   EXPECT_EQ(x(-1, -1).item<std::int64_t>(), 11);
   EXPECT_EQ(x(1).to_vector<std::int64_t>(), (Integers{4, 5, 6, 7}));
-  EXPECT_EQ(x(all, 1).to_vector<std::int64_t>(), (Integers{1, 5, 9}));
+  EXPECT_EQ(x(every, 1).to_vector<std::int64_t>(), (Integers{1, 5, 9}));
   EXPECT_EQ(x(slice(1, 3), slice(0, 4, 2)).to_vector<std::int64_t>(), (Integers{4, 6, 8, 10}));
-  EXPECT_TRUE(x(1, all).same_storage(x));
+  EXPECT_TRUE(x(1, every).same_storage(x));
   x(1, 2) = -1;
   EXPECT_EQ(x[1][2].item<std::int64_t>(), -1);
   x(0) = 7;
@@ -145,7 +145,7 @@ TEST(Making, ElementsAndSlicesByPosition) {
   expect_error([&] { x(3, 0); }, ErrorKind::shape, {"3"});
 #if defined(__cpp_multidimensional_subscript)
   EXPECT_EQ((x[2, 3].item<std::int64_t>()), 11);
-  EXPECT_EQ((x[all, 3].to_vector<std::int64_t>()), (Integers{7, 7, 11}));
+  EXPECT_EQ((x[every, 3].to_vector<std::int64_t>()), (Integers{7, 7, 11}));
 #endif
 }
 

@@ -26,10 +26,10 @@ std::string expect_like_eager(const Function& f, const Tensor& first, const Tens
   for (int call = 0; call < 3; ++call) {
     const Tensor argument = x + static_cast<double>(call);
     const std::vector<double> want = get_values(f(eager, argument)), got = get_values(g(argument));
-    EXPECT_EQ(got, want) << "result of call " << call << "\n" << g.print();
-    EXPECT_EQ(get_values(compiled), get_values(eager)) << "call " << call << "\n" << g.print();
+    EXPECT_EQ(got, want) << "result of call " << call << "\n" << g.text();
+    EXPECT_EQ(get_values(compiled), get_values(eager)) << "call " << call << "\n" << g.text();
   }
-  return g.print();
+  return g.text();
 }
 
 TEST(PartialWrites, AreLikeEagerOnes) {
@@ -41,7 +41,7 @@ TEST(PartialWrites, AreLikeEagerOnes) {
   });
   is_same([](const Tensor& t, const Tensor& a) {
     const Tensor before = t * 3.0;
-    t.at({all, slice(0, 6, 5)}).copy_from(t.at({all, slice(2, 4)}));
+    t.at({every, slice(0, 6, 5)}).copy_from(t.at({every, slice(2, 4)}));
     return before + t + a.at({0});
   });
   is_same([](const Tensor& t, const Tensor& a) {  // one after the other, which overlap
@@ -51,7 +51,7 @@ TEST(PartialWrites, AreLikeEagerOnes) {
     return exp(t * 0.01);
   });
   is_same([](const Tensor& t, const Tensor& a) {  // a part of a part, transposed
-    t.at({slice(1, 3)}).transpose().at({slice(2, 4)}).copy_from(a.at({all, slice(0, 2)}));
+    t.at({slice(1, 3)}).transpose().at({slice(2, 4)}).copy_from(a.at({every, slice(0, 2)}));
     return t.transpose() * 1.0;
   });
   is_same([](const Tensor& t, const Tensor& a) {  // a view that was made before
@@ -97,14 +97,14 @@ TEST(PartialWrites, AtPositionsOfTheTraceAreLikeEagerOnes) {
     const Tensor before = t.at({slice_of(p, 2)}) * 3.0;
     t.at({slice_of(p, 2)}).copy_from(a - 7.0);
     const Tensor between = t.at({slice(q, q + 1)}) * 2.0;
-    t.at({all, slice(q - 1, 3 + q)}).fill(5);
+    t.at({every, slice(q - 1, 3 + q)}).fill(5);
     return before + between + t.at({slice_of(p, 2)});
   });
   is_same([](const Tensor& t, const Tensor& a) {  // a view that was made before it is written to
     const Tensor p = position_in(a), rows = t.at({slice_of(p, 2)});
     t.at({1}).fill(9);
     const Tensor once = rows * 1.0;
-    rows.transpose().at({slice(1, 3)}).copy_from(a.at({all, slice(0, 2)}));
+    rows.transpose().at({slice(1, 3)}).copy_from(a.at({every, slice(0, 2)}));
     return rows + once;
   });
   is_same([](const Tensor& t, const Tensor& a) {  // two positions at once, with numbers between
@@ -119,7 +119,7 @@ TEST(PartialWrites, AtPositionsOfTheTraceAreLikeEagerOnes) {
     return t.clone();
   });
   is_same([](const Tensor& t, const Tensor& a) {  // the whole of an axis
-    t.at({all, slice_of(position_in(a) * 0, 6)}).copy_from(repeat(a, "r c -> (2 r) c"));
+    t.at({every, slice_of(position_in(a) * 0, 6)}).copy_from(repeat(a, "r c -> (2 r) c"));
     return t * 1.0;
   });
   is_same([](const Tensor& t, const Tensor& a) {  // returned: what it was then
@@ -136,15 +136,15 @@ TEST(PartialWrites, AtAPositionThatIsStateGoOn) {
     position.copy_from(position + 1);
     return position * 10;
   });
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(f(full({1, 3}, 1.0 + i)).item(), 10 * (i + 1)) << f.print();
-  EXPECT_EQ(get_values(cache.at({all, 2})), (std::vector<double>{1, 2, 3, 4, 5}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(f(full({1, 3}, 1.0 + i)).item(), 10 * (i + 1)) << f.text();
+  EXPECT_EQ(get_values(cache.at({every, 2})), (std::vector<double>{1, 2, 3, 4, 5}));
   // There is no sixth row: nothing is written.
   test::expect_error(
       [&] {
         f(full({1, 3}, 6.0));
       },
       ErrorKind::value, {"position 5", "axis of size 5"});
-  EXPECT_EQ(get_values(cache.at({all, 0})), (std::vector<double>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(get_values(cache.at({every, 0})), (std::vector<double>{1, 2, 3, 4, 5}));
   EXPECT_EQ(position.item(), 5);
 }
 
@@ -203,7 +203,7 @@ TEST(PartialWrites, GradientsFlowThroughReadsAtPositions) {
   auto compiled = compile(gradient);
   for (int p = 0; p < 3; ++p) {
     const Tensor position = full({}, p, DType::i64);
-    EXPECT_EQ(get_values(compiled(position)), get_values(gradient(position))) << compiled.print();
+    EXPECT_EQ(get_values(compiled(position)), get_values(gradient(position))) << compiled.text();
   }
   test::expect_error(
       [&] {
@@ -218,36 +218,36 @@ TEST(PartialWrites, GradientsFlowThroughReadsAtPositions) {
 TEST(PartialWrites, AtAPositionCostThePartAlone) {
   const Tensor cache = zeros({2, 64, 1000}), position = zeros({}, DType::i64);
   auto write = compile([&](const Tensor& rows) {
-    cache.at({all, slice_of(position, 3)}).copy_from(rows);
+    cache.at({every, slice_of(position, 3)}).copy_from(rows);
     position.copy_from(position + 3);
   });
   write(ones({2, 3, 1000}));
-  EXPECT_EQ(write.cost().bytes_read, Count(2 * 3 * 4000 + 8 + 8)) << write.print();
-  EXPECT_EQ(write.cost().bytes_written, Count(2 * 3 * 4000 + 8)) << write.print();
-  EXPECT_EQ(write.memory().arena, 0u) << write.print();
+  EXPECT_EQ(write.cost().bytes_read, Count(2 * 3 * 4000 + 8 + 8)) << write.text();
+  EXPECT_EQ(write.cost().bytes_written, Count(2 * 3 * 4000 + 8)) << write.text();
+  EXPECT_EQ(write.memory().arena, 0u) << write.text();
   EXPECT_EQ(get_values(reduce(cache, "a b c -> b", Reduction::sum))[2], 2000);
   // Also where the part is a view of a view.
   auto within = compile([&](const Tensor& row) {
     cache.at({1}).at({slice_of(position, 1)}).at({0}).copy_from(row);
-    cache.at({all, slice(4, 9)}).at({0, slice(1, 2)}).copy_from(row.view({1, 1000}));
+    cache.at({every, slice(4, 9)}).at({0, slice(1, 2)}).copy_from(row.view({1, 1000}));
   });
   within(full({1000}, 5.0));
-  EXPECT_EQ(within.cost().bytes_written, Count(2 * 4000)) << within.print();
+  EXPECT_EQ(within.cost().bytes_written, Count(2 * 4000)) << within.text();
   EXPECT_EQ(get_values(reduce(cache, "a b c -> a b", Reduction::max)).at(64 + 3), 5);
   EXPECT_EQ(get_values(reduce(cache, "a b c -> a b", Reduction::max)).at(5), 5);
   auto read = compile([&] { return cache.at({1, slice_of(position, 3)}) + 0.0; });
   EXPECT_EQ(get_values(read()), get_values(cache.at({1, slice(3, 6)})));
-  EXPECT_EQ(read.cost().bytes_read, Count(2 * 3 * 4000 + 8)) << read.print();
-  EXPECT_EQ(read.cost().bytes_written, Count(2 * 3 * 4000)) << read.print();
+  EXPECT_EQ(read.cost().bytes_read, Count(2 * 3 * 4000 + 8)) << read.text();
+  EXPECT_EQ(read.cost().bytes_written, Count(2 * 3 * 4000)) << read.text();
 }
 
 TEST(PartialWrites, CostThePartAlone) {
   const Tensor cache = zeros({64, 1000});
   auto f = compile([&](const Tensor& row) { cache.at({5}).copy_from(row); });
   f(ones({1000}));
-  EXPECT_EQ(f.cost().bytes_read, Count(4000)) << f.print();
-  EXPECT_EQ(f.cost().bytes_written, Count(4000)) << f.print();
-  EXPECT_EQ(f.memory().arena, 0u) << f.print();
+  EXPECT_EQ(f.cost().bytes_read, Count(4000)) << f.text();
+  EXPECT_EQ(f.cost().bytes_written, Count(4000)) << f.text();
+  EXPECT_EQ(f.memory().arena, 0u) << f.text();
   // Two of them, and what reads the whole after both.
   auto g = compile([&](const Tensor& row) {
     cache.at({5}).copy_from(row);
@@ -255,8 +255,8 @@ TEST(PartialWrites, CostThePartAlone) {
     return reduce(cache, "a b -> b", Reduction::sum);
   });
   EXPECT_EQ(get_values(g(full({1000}, 3.0)))[0], 6.0);
-  EXPECT_EQ(g.cost().bytes_written, Count(3 * 4000)) << g.print();
-  EXPECT_EQ(g.cost().bytes_read, Count(2 * 4000 + 64 * 4000)) << g.print();
+  EXPECT_EQ(g.cost().bytes_written, Count(3 * 4000)) << g.text();
+  EXPECT_EQ(g.cost().bytes_read, Count(2 * 4000 + 64 * 4000)) << g.text();
 }
 
 TEST(PartialWrites, Refusals) {

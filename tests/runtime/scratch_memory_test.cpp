@@ -139,8 +139,8 @@ std::vector<Call> elementwise() {
       EIN_UNARY(silu),
       EIN_CALL(where, 0, {where(x.positions, x.line, 1.0)}),
       EIN_CALL(clamp, 0, {clamp(x.matrix, 0.25, 0.5)}),
-      EIN_CALL(triu, 0, {triu(x.matrix), triu(x.matrix, "[a b]")}),
-      EIN_CALL(tril, 0, {tril(x.matrix), tril(x.matrix, "[a b]")}),
+      EIN_CALL(triu, 0, {triu(x.matrix, "... [i j]"), triu(x.matrix, "[a b]")}),
+      EIN_CALL(tril, 0, {tril(x.matrix, "... [i j]"), tril(x.matrix, "[a b]")}),
       // Both parts, one after the other.
       EIN_CALL(complex, 8, {complex(x.matrix, x.matrix)}),
       // The cosines or sines, the two parts, and these one after the other.
@@ -292,7 +292,6 @@ TEST(ScratchMemory, IsThatOfEveryFunction) {
       {"load_npy", "reads a file"},
       {"get_batch", "reads tokens"},
       {"decayed_gradient", "is a formula of optimizers' rules"},
-      {"as_list", "takes results apart"},
       {"slice", "is an index"},
       {"slice_of", "is an index"},
       {"gather_over", "is of a mesh"},

@@ -91,7 +91,7 @@ TEST(CompiledState, ResultsAreThoseOfEagerExecution) {
     return o;
   });
   expect_same("slice, then write", [&](const Tensor& s, const Tensor&) {
-    const Tensor o = s.at({all, slice(1, 3)});
+    const Tensor o = s.at({every, slice(1, 3)});
     add_one(s);
     return o;
   });

@@ -150,7 +150,7 @@ std::vector<Writer> all_writers() {
           {"views",
            [](const Tensor& p) {
              p.at({slice(0, 1)}).fill(0.5);
-             p.transpose().at({all, slice(1, 4)}).fill(0.5);
+             p.transpose().at({every, slice(1, 4)}).fill(0.5);
            }},
           {"load_state_dict",
            [=](const Tensor& p) {

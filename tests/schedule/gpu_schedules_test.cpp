@@ -6,8 +6,8 @@
 #include <cstdlib>
 
 #include "oracle/execute.hpp"
-#include "schedule/choose_threads.hpp"
-#include "schedule/group_rows.hpp"
+#include "schedule/gpu_choose.hpp"
+#include "schedule/gpu_group_rows.hpp"
 #include "support/random_nests.hpp"
 #include "support/seeds.hpp"
 

@@ -1,4 +1,4 @@
-#include "schedule/group_nests.hpp"
+#include "schedule/cpu_group_nests.hpp"
 
 #include <gtest/gtest.h>
 
@@ -323,8 +323,8 @@ TEST(Group, ACompiledSoftmaxIsOneGroup) {
   auto f = compile([](const Tensor& x) { return softmax(x, "i [j]"); });
   const Tensor x = randn({512, 256});
   f(x);
-  EXPECT_NE(f.print().find("the next 4 together"), std::string::npos) << f.print();
-  EXPECT_LT(f.memory().arena, x.nbytes() / 8) << f.print();
+  EXPECT_NE(f.text().find("the next 4 together"), std::string::npos) << f.text();
+  EXPECT_LT(f.memory().arena, x.nbytes() / 8) << f.text();
   const auto want = get_values(softmax(x, "i [j]")), got = get_values(f(x));
   for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6);
 }

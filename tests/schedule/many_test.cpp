@@ -1,5 +1,5 @@
 // Updates of many tensors as one group, and as one kernel.
-#include "schedule/group_many.hpp"
+#include "schedule/gpu_group_many.hpp"
 
 #include <gtest/gtest.h>
 

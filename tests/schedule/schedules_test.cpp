@@ -1,6 +1,6 @@
 // Schedules: those of random nests and groups are verified and executed in double precision, and so
 // is the code made of them.
-#include "schedule/choose.hpp"
+#include "schedule/cpu_choose.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "cpu/scheduled.hpp"
 #include "nest/attention.hpp"
 #include "oracle/execute.hpp"
-#include "schedule/group_nests.hpp"
+#include "schedule/cpu_group_nests.hpp"
 #include "support/random_nests.hpp"
 #include "support/row_code.hpp"
 #include "support/seeds.hpp"

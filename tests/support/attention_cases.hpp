@@ -92,7 +92,7 @@ inline Tensor attend(const AttentionLayout& layout, std::optional<std::int64_t> 
                                .substr(0, std::string(layout.scores).size() - 1) +
                            "[k]";
   Tensor scores = einsum(q, k, ein::runtime(first)) * (1 / std::sqrt(static_cast<double>(depth)));
-  if (reach) scores = tril(scores, *reach, -std::numeric_limits<double>::infinity());
+  if (reach) scores = tril(scores, "... [i j]", *reach, -std::numeric_limits<double>::infinity());
   return einsum(softmax(scores, ein::runtime(rows)), v, ein::runtime(second));
 }
 

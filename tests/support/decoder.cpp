@@ -152,13 +152,13 @@ Tensor DecoderModel::masked(const Tensor& scores) const {
     case Mask::none:
       return scores;
     case Mask::tril:
-      return tril(scores, 0, -INFINITY);
+      return tril(scores, "... [i j]", 0, -INFINITY);
     case Mask::where:
       return where(mask_, scores, -INFINITY);
     case Mask::added:
       return scores + mask_.to(scores.dtype());
     case Mask::window:
-      return triu(tril(scores, 0, -INFINITY), -3, -INFINITY);
+      return triu(tril(scores, "... [i j]", 0, -INFINITY), "... [i j]", -3, -INFINITY);
   }
   return scores;
 }

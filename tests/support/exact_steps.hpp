@@ -21,13 +21,13 @@ inline double apply_exactly(ScalarOp op, double a, double b, double c) {
 #define EIN_FUNCTION(name, exact, host, adjoint, cuda) \
   case ScalarOp::name:                                 \
     return reference::name(a);
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
     case ScalarOp::logical_not:
       return a == 0;
 #define EIN_BINARY(name, text, cost, function, result, exact, host, adjoint_a, adjoint_b, cuda) \
   case ScalarOp::name:                                                                          \
     return exact;
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
     case ScalarOp::where:
       return a != 0 ? b : c;
     default:

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/float_mode.hpp"
+#include "machine/float_mode.hpp"
 
 namespace ein::test {
 

@@ -30,15 +30,15 @@ inline std::vector<FunctionOfLengths> functions_of_lengths() {
       {"cumsum", [](const Tensor& x) { return cumsum(x, "b [s] c"); }},
       {"slice",
        [](const Tensor& x) {
-         return x.at({all, slice(0, -1)}) * 2.0;
+         return x.at({every, slice(0, -1)}) * 2.0;
        }},
       {"two slices",
        [](const Tensor& x) {
-         return x.at({all, slice(1)}) - x.at({all, slice(0, -1)});
+         return x.at({every, slice(1)}) - x.at({every, slice(0, -1)});
        }},
       {"last",
        [](const Tensor& x) {
-         return x.at({all, -1}) + 1.0;
+         return x.at({every, -1}) + 1.0;
        }},
       {"reshape",
        [](const Tensor& x) {
@@ -48,7 +48,8 @@ inline std::vector<FunctionOfLengths> functions_of_lengths() {
        [](const Tensor& x) {
          return rearrange(std::vector<Tensor>{x, x * 2.0}, "t b s c -> b s t c");
        }},
-      {"causal", [](const Tensor& x) { return tril(einsum(x, x, "b s c, b t c -> b s t")); }},
+      {"causal",
+       [](const Tensor& x) { return tril(einsum(x, x, "b s c, b t c -> b s t"), "b [s t]"); }},
       {"broadcast", [](const Tensor& x) { return x - reduce(x, "b s c -> b 1 c", "mean"); }},
       {"clone", [](const Tensor& x) { return x.clone(); }},
       {"positions",
@@ -67,7 +68,7 @@ inline std::vector<FunctionOfLengths> functions_of_lengths() {
        }},
       {"half",
        [](const Tensor& x) {
-         return x.at({all, slice(0, size_of(x, "s") / 2)}) * 1.0;
+         return x.at({every, slice(0, size_of(x, "s") / 2)}) * 1.0;
        }},
   };
 }

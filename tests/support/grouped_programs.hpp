@@ -6,7 +6,7 @@
 
 #include "oracle/execute.hpp"
 #include "passes/find_attention.hpp"
-#include "schedule/group_nests.hpp"
+#include "schedule/cpu_group_nests.hpp"
 #include "support/attention_cases.hpp"
 #include "support/random_nests.hpp"
 

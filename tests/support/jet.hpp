@@ -109,7 +109,7 @@ class Jet {
   friend Jet name(const Jet& a) { return Jet(reference::name(value_of(a))); }
 #define EIN_CONVERSION(name, reference, host, adjoint, cuda) \
   friend Jet name(const Jet& a) { return a; }
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
 
   friend Jet pow(const Jet& a, const Jet& b) {
     if (!b.is_constant()) return positive_pow(a, b);

@@ -10,7 +10,7 @@
 #include "graph/at_sizes.hpp"
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
-#include "tensor/size_scope.hpp"
+#include "size/size_scope.hpp"
 
 namespace ein::test {
 

@@ -101,7 +101,7 @@ TEST(Eigen, WritesAreSeenOnBothSides) {
   const Tensor x = from_eigen(m);
   m(1, 2) = 99;
   EXPECT_EQ(x.at({1, 2}).item(), 99);
-  x.at({2, all}).fill(-1);
+  x.at({2, every}).fill(-1);
   EXPECT_EQ(m.row(2), Eigen::RowVector4f::Constant(-1));
   expect_same(x, m);
 }
@@ -239,7 +239,7 @@ TEST(Eigen, MatrixProductsThroughMaps) {
 
 TEST(Eigen, VectorMaps) {
   const Tensor x = arange(12).to(DType::i32).view({3, 4});
-  auto column = as_vector<std::int32_t>(x.at({all, 1}));
+  auto column = as_vector<std::int32_t>(x.at({every, 1}));
   EXPECT_EQ(column, Eigen::Vector3i(1, 5, 9));
   column *= 2;
   EXPECT_EQ(x.to_vector<int>(), (std::vector<int>{0, 2, 2, 3, 4, 10, 6, 7, 8, 18, 10, 11}));

@@ -86,7 +86,7 @@ class Random {
         } else if (size > 0 && below(6) == 0) {
           indices.push_back(below(size));
         } else {
-          indices.push_back(ein::all);
+          indices.push_back(ein::every);
         }
       }
       x = x.at(indices);
@@ -218,7 +218,7 @@ TEST(Tensor, StridesSayWhereElementsLie) {
 
 TEST(Tensor, ViewsShareStorage) {
   const Tensor x = ein::from_vector<float>({1, 2, 3, 4, 5, 6}, {2, 3});
-  const Tensor row = x[0], column = x.at({ein::all, 1}), view = x.view({3, 2}),
+  const Tensor row = x[0], column = x.at({ein::every, 1}), view = x.view({3, 2}),
                transposed = x.transpose();
   EXPECT_EQ(row.to_vector<double>(), (Values{1, 2, 3}));
   EXPECT_EQ(column.to_vector<double>(), (Values{2, 5}));
@@ -338,7 +338,7 @@ TEST(Tensor, EmptyTensorsHaveEveryEmptyView) {
   EXPECT_TRUE(x.is_contiguous());
   EXPECT_TRUE(ein::rearrange(x, "a b c -> c b a").is_contiguous());
   EXPECT_EQ(x[2].shape(), (Shape{0, 2}));
-  EXPECT_EQ(x.at({slice(1, 3), ein::all, 1}).shape(), (Shape{2, 0}));
+  EXPECT_EQ(x.at({slice(1, 3), ein::every, 1}).shape(), (Shape{2, 0}));
   EXPECT_EQ(x.clone().shape(), x.shape());
   EXPECT_EQ(x.to(DType::i64).shape(), x.shape());
   x.fill(1);
@@ -351,7 +351,7 @@ TEST(Tensor, PositionsCountFromEitherEnd) {
   const Tensor x = numbered({3, 4});
   EXPECT_EQ(x[-1].to_vector<double>(), (Values{8, 9, 10, 11}));
   EXPECT_EQ(x.at({-3, -4}).item(), 0);
-  EXPECT_EQ(x.at({ein::all, -1}).to_vector<double>(), (Values{3, 7, 11}));
+  EXPECT_EQ(x.at({ein::every, -1}).to_vector<double>(), (Values{3, 7, 11}));
   expect_error([&] { x[3]; }, ErrorKind::shape,
                "at: position 3 is outside an axis of size 3 of shape (3, 4)");
   expect_error(
@@ -504,10 +504,10 @@ TEST(Storage, AllocatesAlignedOrFails) {
 
 TEST(Tensor, FillWritesThroughViews) {
   const Tensor x = ein::zeros({3, 4}, DType::f64);
-  x.at({ein::all, slice(1, 4, 2)}).fill(2.5);
+  x.at({ein::every, slice(1, 4, 2)}).fill(2.5);
   EXPECT_EQ(x.to_vector<double>(), (Values{0, 2.5, 0, 2.5, 0, 2.5, 0, 2.5, 0, 2.5, 0, 2.5}));
   x.transpose()[0] = -1;
-  EXPECT_EQ(x.at({ein::all, 0}).to_vector<double>(), (Values{-1, -1, -1}));
+  EXPECT_EQ(x.at({ein::every, 0}).to_vector<double>(), (Values{-1, -1, -1}));
   const Tensor i = ein::zeros({2}, DType::i64);
   i.fill((std::int64_t{1} << 53) + 1);
   EXPECT_EQ(i.to_vector<std::int64_t>()[1], (std::int64_t{1} << 53) + 1);

@@ -60,7 +60,7 @@ TEST(Threads, AllCallsAtOnce) {
 /// What a function's description has, as a number that every program of the test gives.
 template <class F>
 std::size_t size_of_description(const F& f) {
-  EXPECT_NE(f.print().find("reduce"), std::string::npos);
+  EXPECT_NE(f.text().find("reduce"), std::string::npos);
   EXPECT_NE(f.dot().find("digraph"), std::string::npos);
   EXPECT_NE(f.svg().find("<svg"), std::string::npos);
   EXPECT_GT(f.memory().peak(), 0u);

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include <ein/checkpoint.hpp>
+#include "machine/memory_limit.hpp"
 #include "support/child.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
-#include "tensor/memory_limit.hpp"
 
 namespace ein {
 namespace {

@@ -8,7 +8,7 @@
 namespace ein::grammar {
 
 /// Every way in which a pattern can be wrong whatever the shapes are. Each has words for people in
-/// ein/pattern_message.hpp, and a function of its name that a compiler's message shows in
+/// ein/detail/pattern_message.hpp, and a function of its name that a compiler's message shows in
 /// ein/pattern_error.hpp.
 #define EIN_FOR_EACH_COMPLAINT(X)                \
   /* The text */                                 \

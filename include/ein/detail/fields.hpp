@@ -1,6 +1,8 @@
 // The fields of a struct in one list, from which follows what has to know all of them.
 #pragma once
 
+#include <ein/compiler.hpp>
+
 #include <type_traits>
 
 namespace ein::detail {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "cpu/level/kernels.hpp"
-#include "tensor/fork.hpp"
+#include "machine/fork.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {

@@ -11,11 +11,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_pairs.hpp"
 #include "cpu/level/gemm_panels.hpp"
+#include "machine/cache.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {

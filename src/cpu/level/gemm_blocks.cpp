@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cpu/cache.hpp"
 #include "cpu/level/gemm_kernel.hpp"
 #include "cpu/level/gemm_pack.hpp"
 #include "cpu/level/gemm_panels.hpp"
+#include "machine/cache.hpp"
 
 namespace ein::host::EIN_LEVEL {
 namespace {

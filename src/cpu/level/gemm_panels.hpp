@@ -10,9 +10,9 @@
 #include <ein/parallel.hpp>
 
 #include "cpu/level/gemm_kernel.hpp"
-#include "cpu/parallel.hpp"
-#include "tensor/size_arithmetic.hpp"
-#include "tensor/thread_end.hpp"
+#include "machine/parallel.hpp"
+#include "machine/thread_end.hpp"
+#include "size/size_arithmetic.hpp"
 
 namespace ein::host::EIN_LEVEL {
 

@@ -187,7 +187,7 @@ bool with_binary(ScalarOp op, Run&& run) {
   case ScalarOp::name:                                                                         \
     if constexpr (std::is_integral_v<C>) run([](C x, C y) -> C { return host; });              \
     return std::is_integral_v<C>;
-#include <ein/binary_functions.hpp>
+#include <ein/detail/binary_functions.hpp>
     default:
       return false;
   }
@@ -227,7 +227,7 @@ void apply(ScalarOp op, const C* a, const C* b, const C* c, C* out, std::size_t 
 #define EIN_FUNCTION(name, reference, host, adjoint, cuda) \
   case ScalarOp::name:                                     \
     return each(a, out, n, [](C x) { return host; });
-#include <ein/scalar_functions.hpp>
+#include <ein/detail/scalar_functions.hpp>
       default:
         break;
     }
@@ -390,12 +390,12 @@ C combine_by_halves(Combine combine, const C* values, std::size_t n) {
   C half[plain_strip_size / 2 + 1];
   if (n == 1) {  // still to be made 0 or 1 by `any` and `all`
     half[0] = identity<C>(combine);
-    apply(scalar_op(combine), half, values, values, half, 1);
+    apply(info(combine).operation, half, values, values, half, 1);
     return half[0];
   }
   for (; n > 1; n = (n + 1) / 2, values = half) {
     const C* upper = values + (n + 1) / 2;
-    apply(scalar_op(combine), values, upper, upper, half, n / 2);
+    apply(info(combine).operation, values, upper, upper, half, n / 2);
     if (n % 2 == 1) half[n / 2] = values[n / 2];
   }
   return half[0];

@@ -74,21 +74,19 @@ void combine_elements(void* with, void* into, int* count, MPI_Datatype*) {
     b[i] = ein::convert<T>(ein::combined<combine, C>(ein::convert<C>(a[i]), ein::convert<C>(b[i])));
 }
 
-/// Of sum, prod, max and min, made at the first use; MPI may combine in another order.
+/// Made at the first use; MPI may combine in another order.
 template <class T>
 MPI_Op operation_on(Combine combine) {
-  static const std::array<MPI_Op, 4> operations = [] {
-    MPI_User_function* const functions[] = {
-        combine_elements<T, Combine::sum>, combine_elements<T, Combine::prod>,
-        combine_elements<T, Combine::max>, combine_elements<T, Combine::min>};
-    std::array<MPI_Op, 4> made;
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      made[i] = MPI_OP_NULL;
-      MPI_Op_create(functions[i], 1, &made[i]);
-    }
-    return made;
-  }();
-  return operations[static_cast<std::size_t>(combine)];
+  MPI_Op made = MPI_OP_NULL;
+  visit_combine(combine, [&]<Combine how>(std::integral_constant<Combine, how>) {
+    static const MPI_Op operation = [] {
+      MPI_Op op = MPI_OP_NULL;
+      MPI_Op_create(combine_elements<T, how>, 1, &op);
+      return op;
+    }();
+    made = operation;
+  });
+  return made;
 }
 
 MPI_Op operation_of(DType dtype, Combine combine) {
@@ -103,7 +101,7 @@ MPI_Op operation_of(DType dtype, Combine combine) {
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
   case DType::dtype:                                                  \
     break;
-#include <ein/dtypes.hpp>
+#include <ein/detail/dtypes.hpp>
   }
   return MPI_OP_NULL;  // a complex number is two real ones here
 }

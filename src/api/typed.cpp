@@ -1,0 +1,191 @@
+#include <ein/typed.hpp>
+
+#include <algorithm>
+#include <optional>
+
+#include "graph/diagnostic.hpp"
+#include "runtime/argument_types.hpp"
+#include "runtime/mesh.hpp"
+
+namespace ein {
+
+using grammar::SpecDim;
+using grammar::SpecReading;
+using grammar::SpecStep;
+
+namespace {
+thread_local Scope* innermost = nullptr;
+}  // namespace
+
+Scope::Scope() : outer_(std::exchange(innermost, this)) {}
+Scope::~Scope() { innermost = outer_; }
+
+struct ScopeAccess {
+  static std::vector<std::pair<std::string, Shape>>& sizes(Scope& s) { return s.sizes_; }
+};
+
+namespace {
+
+/// One conversion of a tensor to a type.
+class TypeCheck {
+ public:
+  TypeCheck(const Tensor& x, const SpecReading& spec)
+      : x_(x), spec_(spec), names_(innermost ? ScopeAccess::sizes(*innermost) : own_names_) {}
+
+  void require_dtype(DType dtype) const {
+    if (x_.dtype() == dtype) return;
+    raise(ErrorKind::dtype,
+          "the type wants " + std::string(name(dtype)) + ", the tensor holds " +
+              std::string(name(x_.dtype())),
+          {});
+  }
+  void run() {
+    check_rank();
+    if (!x_.impl().is_traced()) check_places();
+    // Names first: sums and products may be of names that come later.
+    const std::size_t known = names_.size();
+    try {
+      for_each_dim([&](const SpecDim& dim, std::span<const Size> sizes) { bind(dim, sizes); });
+      for_each_dim(
+          [&](const SpecDim& dim, std::span<const Size> sizes) { check_size(dim, sizes); });
+    } catch (...) {
+      names_.resize(known);  // a refused tensor binds nothing
+      throw;
+    }
+  }
+
+ private:
+  [[noreturn]] void raise(ErrorKind kind, const std::string& what,
+                          const std::vector<Mark>& marks) const {
+    fail(kind, "type", what, spec_.text, marks, {"tensor: " + x_.shape().to_string()});
+  }
+
+  void check_rank() const {
+    const std::size_t wanted = spec_.dims.size() - (spec_.is_open() ? 1 : 0);
+    if (spec_.is_open() ? x_.rank() >= wanted : x_.rank() == wanted) return;
+    raise(ErrorKind::rank,
+          "the type has " + std::string(spec_.is_open() ? "at least " : "") +
+              std::to_string(wanted) + (wanted == 1 ? " axis" : " axes") + ", the tensor has " +
+              std::to_string(x_.rank()),
+          {});
+  }
+
+  template <class F>
+  void for_each_dim(F&& f) const {
+    const std::size_t under_open = x_.rank() + 1 - spec_.dims.size();
+    std::size_t position = 0;
+    for (const SpecDim& dim : spec_.dims) {
+      const bool open = dim.kind == SpecDim::open || dim.kind == SpecDim::variadic;
+      const std::size_t count = open ? under_open : 1;
+      f(dim, std::span(x_.shape().begin() + position, count));
+      position += count;
+    }
+  }
+
+  /// Of a value of a trace nobody knows yet where it lies.
+  void check_places() const {
+    const Placement placement = engine::placement_of(x_);
+    const std::size_t under_open = x_.rank() + 1 - spec_.dims.size();
+    std::size_t d = 0;
+    for (const SpecDim& dim : spec_.dims) {
+      if (dim.says_place()) {
+        std::string lies;
+        for (const int m : placement.split(d))
+          lies += "@" + x_.impl().placed->mesh->axes[static_cast<std::size_t>(m)].name;
+        const std::string_view wanted = spec_.text_of(dim.placed);
+        if (lies != wanted)
+          raise(ErrorKind::placement,
+                "the type has an axis that is " +
+                    (wanted.empty() ? "whole" : "split " + std::string(wanted)) +
+                    ", the tensor's is " + (lies.empty() ? "whole" : "split " + lies),
+                {{dim.span, lies.empty() ? "whole" : lies}});
+      }
+      d += dim.is_open() ? under_open : 1;
+    }
+  }
+
+  const Shape* find(std::string_view name) const {
+    const auto found = std::find_if(names_.begin(), names_.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    return found == names_.end() ? nullptr : &found->second;
+  }
+
+  void bind(const SpecDim& dim, std::span<const Size> sizes) {
+    std::string key;
+    if (dim.kind == SpecDim::variadic) {
+      key = "*" + std::string(spec_.text_of(dim.span));
+    } else if (dim.kind == SpecDim::size && spec_.is_name(dim)) {
+      key = spec_.text_of(spec_.steps[dim.first].span);
+    } else {
+      return;
+    }
+    const Shape* bound = find(key);
+    if (!bound) {
+      names_.emplace_back(key, Shape(sizes));
+    } else if (!(*bound == Shape(sizes))) {
+      const bool one = dim.kind == SpecDim::size;
+      const std::string before = one ? to_string((*bound)[0]) : bound->to_string();
+      const std::string here = one ? to_string(sizes[0]) : Shape(sizes).to_string();
+      raise(ErrorKind::size,
+            "axis '" + key + "' has two sizes: " + before + " before in this scope, " + here +
+                " in the tensor",
+            {{dim.span, here}});
+    }
+  }
+
+  void check_size(const SpecDim& dim, std::span<const Size> sizes) const {
+    if (dim.kind != SpecDim::size) return;
+    if (dim.fixed >= 0) require_size(dim, dim.fixed, sizes[0]);
+    const bool is_composed = dim.last > dim.first + 1;
+    if (is_composed) require_size(dim, value_of(dim), sizes[0]);
+  }
+
+  void require_size(const SpecDim& dim, Size wanted, Size size) const {
+    if (wanted == size) return;
+    raise(ErrorKind::size,
+          "axis '" + std::string(spec_.text_of(dim.span)) + "' is " + to_string(wanted) +
+              " by its type, " + to_string(size) + " in the tensor",
+          {{dim.span, to_string(size)}});
+  }
+
+  /// The value of a sum or product of sizes.
+  Size value_of(const SpecDim& dim) const {
+    const auto value = engine::value_of(spec_, dim, [&](const SpecStep& step) -> Size {
+      if (const Shape* bound = find(spec_.text_of(step.span))) return (*bound)[0];
+      raise(ErrorKind::inference,
+            "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
+            {{step.span, ""}});
+    });
+    if (!value) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
+    if (*value < 0)
+      raise(ErrorKind::size, "a size is " + to_string(*value) + ", which is negative",
+            {{dim.span, ""}});
+    return *value;
+  }
+
+  const Tensor& x_;
+  const SpecReading& spec_;
+  std::vector<std::pair<std::string, Shape>> own_names_;
+  std::vector<std::pair<std::string, Shape>>& names_;
+};
+
+}  // namespace
+
+namespace detail {
+
+void require_type(const Tensor& x, DType dtype, const SpecReading& axes) {
+  TypeCheck check(x, axes);
+  check.require_dtype(dtype);
+  check.run();
+}
+
+}  // namespace detail
+
+void Scope::bind(const Tensor& x, std::string_view axes) {
+  const SpecReading spec = grammar::read_shape_spec(axes);
+  TypeCheck(x, spec).run();
+}
+
+void engine::require_axes(const Tensor& x, const SpecReading& axes) { TypeCheck(x, axes).run(); }
+
+}  // namespace ein

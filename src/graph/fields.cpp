@@ -1,0 +1,7 @@
+#include "graph/fields.hpp"
+
+namespace ein {
+
+void AppendTo::operator()(std::int64_t word) const { words_->push_back(word); }
+
+}  // namespace ein
