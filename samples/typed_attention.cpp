@@ -1,5 +1,6 @@
-// A block of multi-head attention and a two-layer MLP whose axes are in the types: the compiler
-// finds the axes of every result, and refuses what does not fit.
+// A block of multi-head attention and a two-layer MLP whose axes are in the types of its arguments
+// and weights alone: the compiler finds the axes of every result, operands meet by name, and what
+// does not fit is refused where it is written.
 #include <cmath>
 #include <cstdio>
 #include <type_traits>
@@ -10,7 +11,6 @@ using namespace ein::literals;
 using ein::einsum;
 using ein::Float;
 using ein::rearrange;
-using ein::reduce;
 using ein::size_c;
 
 using Batch = Float<"batch seq hidden=64">;
@@ -22,15 +22,9 @@ const Result& is(const Result& result) {
   return result;
 }
 
-Float<"batch heads=4 seq keys"> softmax(const Float<"batch heads=4 seq keys">& scores) {
-  const auto largest =
-      is<Float<"batch heads=4 seq 1">>(reduce<"b h s t -> b h s 1">(scores, "max"));
-  const Float<"batch heads=4 seq keys"> e = exp(scores - largest);
-  return e / reduce<"b h s t -> b h s 1">(e, "sum");
-}
-
 struct Attention {
   Float<"hidden=64 out=64"> to_q, to_k, to_v, to_result;
+  Float<"hidden=64"> bias;
 
   Batch operator()(const Batch& x) const {
     const auto heads = [](const auto& projected) {
@@ -43,13 +37,13 @@ struct Attention {
 
     // Along the keys the same axis has a second name, so that it is not summed with the queries'.
     const Float<"batch heads=4 keys d=16"> keys = k, values = v;
-    const auto scores = is<Float<"batch heads=4 seq keys">>(
-        einsum<"b heads s d, b heads t d -> b heads s t">(q, keys));
-    const auto weights = softmax(scores / std::sqrt(16.0f));
-    const auto mixed = is<Float<"batch heads=4 seq d=16">>(
-        einsum<"b heads s t, b heads t d -> b heads s d">(weights, values));
+    const auto scores = einsum<"b heads s d, b heads t d -> b heads s t">(q, keys);
+    const auto weights = is<Float<"batch heads=4 seq keys">>(
+        softmax(scores / std::sqrt(16.0f), "batch heads seq [keys]"));
+    const auto mixed = einsum<"b heads s t, b heads t d -> b heads s d">(weights, values);
     const auto joined = is<Float<"batch seq 64">>(rearrange<"b heads s d -> b s (heads d)">(mixed));
-    return einsum<"b s h, h o -> b s o">(joined, to_result);
+    // The bias has one of the axes; it meets that one, wherever it stands.
+    return bias + einsum<"b s o, h o -> b s h">(joined, to_result);
   }
 };
 
@@ -58,9 +52,9 @@ struct Mlp {
   Float<"inner=256 hidden=64"> down;
 
   Batch operator()(const Batch& x) const {
-    const auto inner = is<Float<"batch seq inner=256">>(einsum<"b s h, h i -> b s i">(x, up));
-    const Float<"batch seq inner=256"> active = gelu(inner);
-    return is<Batch>(einsum<"b s i, i h -> b s h">(active, down));
+    const auto active =
+        is<Float<"batch seq inner=256">>(gelu(einsum<"b s h, h i -> b s i">(x, up)));
+    return einsum<"b s i, i h -> b s h">(active, down);
   }
 };
 
@@ -69,12 +63,13 @@ int main() {
   const auto weights = [](std::int64_t in, std::int64_t out) {
     return ein::randn({in, out}) / std::sqrt(static_cast<float>(in));
   };
-  const Attention attention{weights(64, 64), weights(64, 64), weights(64, 64), weights(64, 64)};
+  const Attention attention{weights(64, 64), weights(64, 64), weights(64, 64), weights(64, 64),
+                            ein::randn({64})};
   const Mlp mlp{weights(64, 256), weights(256, 64)};
 
-  const ein::Scope names;  // from here on "batch" and "seq" are one size each
   const Batch x = ein::randn({2, 10, 64});
-  const Batch attended = x + attention(x);
-  const Batch result = attended + mlp(attended);
+  const ein::Scope names(x);  // from here on "batch" and "seq" are one size each
+  const auto attended = is<Batch>(x + attention(x));
+  const auto result = is<Batch>(attended + mlp(attended));
   std::printf("%s -> %s\n", x.shape().to_string().c_str(), result.shape().to_string().c_str());
 }

@@ -27,3 +27,4 @@
 #include <ein/shape.hpp>
 #include <ein/tensor.hpp>
 #include <ein/typed.hpp>
+#include <ein/typed_ops.hpp>

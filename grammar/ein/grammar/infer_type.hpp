@@ -211,9 +211,16 @@ class TypeInference {
     const std::size_t right_terms = open_pattern ? terms.size() - ellipsis_at : terms.size();
     const std::size_t right_dims = open_type ? dims - open_at : dims;
     const std::size_t right = open_pattern || open_type ? lesser(right_terms, right_dims) : 0;
-    for (std::size_t d = 0; d < left; ++d) take_dim(terms[d], type_of(spec, spec.dims[d]));
-    for (std::size_t d = 0; d < right; ++d) {
-      take_dim(terms[terms.size() - 1 - d], type_of(spec, spec.dims[spec.dims.size() - 1 - d]));
+    List<std::uint32_t> term_of;  // of each dimension that can be told
+    for (std::size_t d = 0; d < spec.dims.size(); ++d) term_of.push_back(UINT32_MAX);
+    for (std::size_t d = 0; d < left; ++d) term_of[d] = terms[d];
+    for (std::size_t d = 0; d < right; ++d)
+      term_of[spec.dims.size() - 1 - d] = terms[terms.size() - 1 - d];
+    for (std::size_t d = 0; d < spec.dims.size(); ++d) {
+      if (term_of[d] == UINT32_MAX) continue;
+      if (is_exchanged(spec, term_of, d))
+        complain(Complaint::axis_has_two_types, pattern_.terms[term_of[d]].span);
+      take_dim(term_of[d], type_of(spec, spec.dims[d]));
     }
     if (open_pattern)
       take_ellipsis(spec, k, left, spec.dims.size() - right,
@@ -229,6 +236,30 @@ class TypeInference {
     } else {
       groups_.push_back({i, type});
     }
+  }
+
+  static constexpr std::string_view name_of(const SpecReading& spec, const SpecDim& dim) {
+    return spec.is_name(dim) ? spec.text_of(spec.steps[dim.first].span) : std::string_view();
+  }
+  /// Whether the pattern calls dimension d as the type calls another one, and that one as the type
+  /// calls a third, or this: `keys [batch]` of "batch keys". (A pattern may call axes as it likes:
+  /// in `h n` of "hidden h" no name is exchanged.)
+  constexpr bool is_exchanged(const SpecReading& spec, const List<std::uint32_t>& term_of,
+                              std::size_t d) const {
+    const auto called = [&](std::size_t dim) {
+      if (term_of[dim] == UINT32_MAX) return std::string_view();
+      const Term& term = pattern_.terms[term_of[dim]];
+      return term.kind == TermKind::name ? pattern_.name_of(term) : std::string_view();
+    };
+    const auto find = [&](std::string_view name) {
+      for (std::size_t e = 0; e < spec.dims.size(); ++e) {
+        if (!name.empty() && name_of(spec, spec.dims[e]) == name) return e;
+      }
+      return spec.dims.size();
+    };
+    const std::size_t other = find(called(d));
+    if (other == spec.dims.size() || name_of(spec, spec.dims[d]) == called(d)) return false;
+    return called(other) != called(d) && find(called(other)) != spec.dims.size();
   }
 
   constexpr void take_group(const GroupUse& use) {

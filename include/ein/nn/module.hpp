@@ -156,6 +156,11 @@ class Sequential : public Layer {
     layers_.push_back(std::move(layer));
     return added;
   }
+  /// `model.add<nn::Function>(ein::relu)`: of the functions of this name that of a Tensor.
+  template <std::derived_from<Layer> L>
+  L& add(Tensor (*function)(const Tensor&)) {
+    return add<L, Tensor (*&)(const Tensor&)>(function);
+  }
   std::size_t size() const { return layers_.size(); }
 
   Tensor forward(const Tensor& x) const override;
