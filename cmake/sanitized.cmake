@@ -21,5 +21,5 @@ endfunction()
 add_sanitized_objects(asan "/(src|grammar)/" -fsanitize=address,undefined
                       -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
 # The rooms whose objects threads share.
-add_sanitized_objects(tsan "/src/(backend|cuda|data|mesh|runtime|tensor)/|/src/cpu/(backend|cache|parallel)\\.cpp$"
+add_sanitized_objects(tsan "/src/(api|backend|compile|cuda|data|machine|mesh|runtime|size|tensor)/|/src/cpu/backend\\.cpp$"
                       -fsanitize=thread)

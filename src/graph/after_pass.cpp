@@ -16,7 +16,7 @@ bool verifies_passes() {
 }
 
 bool prints_pass(std::string_view pass) {
-  static const std::string& asked = made_once([] { return environment(Variable::print); });
+  const std::string& asked = made_once([] { return environment(Variable::print); });
   if (asked.empty()) return false;
   if (asked == "all") return true;
   const std::string list = "," + asked + ",";
