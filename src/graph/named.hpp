@@ -78,7 +78,8 @@ class NamedBuild {
   NamedValue concat(const std::vector<NamedValue>& parts, std::size_t dim, const Place& place);
   /// The positions along the axis in brackets that put the first operand in order.
   NamedValue argsort(bool descending);
-  /// x at positions along the dimension that the axis in brackets has in x; see Marks::picks_classes.
+  /// x at positions along the dimension that the axis in brackets has in x; see
+  /// Marks::picks_classes.
   NamedValue gather(const NamedValue& x, const NamedValue& positions, const Place& place,
                     std::vector<Axis> axes, bool picks_classes = false);
   /// Adds an operation; its axes are the pattern's unless it names others of as many.
