@@ -37,6 +37,8 @@ template <FixedString A, FixedString B>
 void axis_needs_a_name();  // names tell which axes are one: write them in the types
 template <FixedString A, FixedString B>
 void name_stands_twice();  // give one of the axes another name
+template <FixedString A, FixedString B>
+void types_are_too_long();  // 511 characters of a result, and 64 axes, at most
 
 }  // namespace pattern_error
 
@@ -50,7 +52,10 @@ class StaticMeeting {
 
   constexpr explicit StaticMeeting(const grammar::Alignment& found)
       : axes(found.axes.view()), wrong(found.wrong), has_open_pair(found.has_open_pair) {
-    count_ = grammar::lesser(found.meeting.size(), pairs_.size());
+    is_too_long = !axes.is_known || found.meeting.size() > pairs_.size() ||
+                  found.read_a.size() > most || found.read_b.size() > most;
+    if (is_too_long) return;
+    count_ = found.meeting.size();
     for (std::size_t i = 0; i < count_; ++i) pairs_[i] = found.meeting[i];
     copy(found.read_a.view(), read_a_, size_a_);
     copy(found.read_b.view(), read_b_, size_b_);
@@ -62,11 +67,12 @@ class StaticMeeting {
   ResultAxes axes;
   Wrong wrong;
   bool has_open_pair;
+  bool is_too_long = false;  // then the rest says nothing
 
  private:
   static constexpr std::size_t most = 256;
   static constexpr void copy(std::string_view from, char* to, std::size_t& size) {
-    size = grammar::lesser(from.size(), most);
+    size = from.size();
     for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
   }
   std::array<Pair, 64> pairs_{};
@@ -83,13 +89,15 @@ struct Meeting {
 
 /// Where A and B cannot meet, the compiler says why.
 template <FixedString A, FixedString B>
-consteval void check_meeting(grammar::Alignment::Wrong wrong = Meeting<A, B>::facts.wrong) {
+consteval void check_meeting(grammar::Alignment::Wrong wrong = Meeting<A, B>::facts.wrong,
+                             bool is_too_long = Meeting<A, B>::facts.is_too_long) {
   using enum grammar::Alignment::Wrong;
   if (wrong == neither_has_all_axes) pattern_error::neither_operand_has_all_axes<A, B>();
   if (wrong == axis_has_two_sizes) pattern_error::axis_has_different_sizes<A, B>();
   if (wrong == axis_is_placed_differently) pattern_error::axis_lies_elsewhere<A, B>();
   if (wrong == axis_needs_a_name) pattern_error::axis_needs_a_name<A, B>();
   if (wrong == axis_is_repeated) pattern_error::name_stands_twice<A, B>();
+  if (wrong == nothing && is_too_long) pattern_error::types_are_too_long<A, B>();
 }
 
 /// Two operands at run time, and their types.
@@ -345,7 +353,7 @@ auto clamp(const Typed<T, A>& x, L low, H high) {
 
 // --- operations along axes in brackets, which the result keeps ---
 //
-// The pattern is checked against the type: each name of the type that it has stands at its place.
+// The pattern is checked against the type, whose names it may not exchange.
 
 namespace detail {
 template <Operation Op, class X>

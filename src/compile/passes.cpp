@@ -50,8 +50,8 @@ Compilation lowered(Graph graph, const Job& job) {
   if (job.mesh) graph = process_graph(graph, job, made.placements);
   const std::vector<ResultPlace> places = places_of(graph, job);
   graph = after_pass("without_slopes", without_slopes(std::move(graph)));
-  graph = after_pass("with_short_forms", with_short_forms(std::move(graph)));
-  if (is_function) graph = after_pass("simplify", simplify(graph));
+  graph = is_function ? simple_graph(std::move(graph))
+                      : after_pass("with_short_forms", with_short_forms(std::move(graph)));
   graph = after_pass("order_contractions", order_contractions(graph, job.order));
 
   Program& program = made.program;

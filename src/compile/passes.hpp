@@ -59,7 +59,7 @@ Graph process_graph(const Graph& graph, const Job& job, std::vector<Placement>& 
 /// The vector-Jacobian product of a graph, of all whose outputs there are cotangents.
 autograd::Vjp derivative_of(const Graph& graph, const std::vector<bool>& wanted);
 
-/// A graph of a device's own by itself: contiguous operands, on the CPU.
+/// For a graph alone: its inputs are contiguous, and lie on the CPU.
 Job job_of(const Graph& graph, Job::Of of = Job::Of::call);
 
 }  // namespace ein::engine
