@@ -228,7 +228,8 @@ class Assembler {
 
   /// The comparison x op y: from lt to ne. That with NaN is false, but for ne.
   virtual Mask compare(ScalarOp op, const Vector& x, const Operand& y) = 0;
-  virtual Mask is_nan(const Vector& x) = 0;
+  /// Where either is NaN.
+  virtual Mask is_nan(const Vector& x, const Vector& y) = 0;
   virtual Mask both(const Mask& x, const Mask& y) = 0;
   virtual Mask either(const Mask& x, const Mask& y) = 0;
   virtual Mask none() = 0;

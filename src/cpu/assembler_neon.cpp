@@ -387,7 +387,10 @@ class NeonAssembler final : public Assembler {
     }
     return {result};
   }
-  Mask is_nan(const Vector& x) override { return compare(ScalarOp::ne, x, x); }
+  Mask is_nan(const Vector& x, const Vector& y) override {
+    const Mask of_x = compare(ScalarOp::ne, x, x);
+    return x.id() == y.id() ? of_x : either(of_x, compare(ScalarOp::ne, y, y));
+  }
   Mask both(const Mask& x, const Mask& y) override {
     const a64::Vec result = code_.newVecQ();
     code_.and_(result.b16(), vec(x).b16(), vec(y).b16());

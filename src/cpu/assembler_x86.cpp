@@ -571,7 +571,9 @@ class X86Assembler final : public Assembler {
   Mask compare(ScalarOp op, const Vector& x, const Operand& y) override {
     return compared(predicate(op), vec(x), last(y));
   }
-  Mask is_nan(const Vector& x) override { return compared(unordered, vec(x), vec(x)); }
+  Mask is_nan(const Vector& x, const Vector& y) override {
+    return compared(unordered, vec(x), vec(y));
+  }
   Mask both(const Mask& x, const Mask& y) override {
     const Mask result = new_mask();
     wide_ ? code_.kandw(k(result), k(x), k(y)) : code_.vandps(vec(result), vec(x), vec(y));
@@ -987,8 +989,8 @@ class X86Assembler final : public Assembler {
     if (has_bf16_nans()) return nearest;
     const Operand quiet = constant_of(0x00400000U);
     if (!wide_ || is_f64())
-      return select(is_nan(number), apply(Arithmetic::bit_or, value, quiet), nearest);
-    code_.k(k(is_nan(number))).emit(Id::kIdVpord, vec(nearest), vec(value), last(quiet));
+      return select(is_nan(number, number), apply(Arithmetic::bit_or, value, quiet), nearest);
+    code_.k(k(is_nan(number, number))).emit(Id::kIdVpord, vec(nearest), vec(value), last(quiet));
     return nearest;
   }
   Vector without_lower_half(const Vector& x) {

@@ -295,47 +295,110 @@ class Emitter {
     return code_.tail(integer(in_last));
   }
 
-  /// Results, and those of a run of rows, stay in registers: what is read is all that moves.
+  /// Results stay in registers: what is read is all that moves. NaN among values of which the
+  /// greatest or least is taken is rare: it is looked for in two at a time, and where there is one
+  /// all is done again with care.
   void emit_rows_combined() {
-    const Schedule::RowNest& nest = part_.rows.nests[0];
+    const std::vector<Schedule::RowNest>& nests = part_.rows.nests;
     const auto vectors = static_cast<int>(vectors_of(part_.rows.length.size, lanes_));
     const std::optional<Tail> tail = tail_of_last();
-    const auto lane_of = [&](int v) {
-      return Lane{.unrolled = v, .tail = tail && v + 1 == vectors ? &*tail : nullptr};
-    };
-    std::vector<Vector> results, of_run;
-    for (int v = 0; v < vectors; ++v) {
-      results.push_back(start(0));
-      of_run.push_back(start(0));
+    Results results(nests.size());
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      for (int v = 0; v < vectors; ++v) results[n].push_back(start(n));
     }
+    const auto lanes = [&] {
+      of_row_ = {};
+      std::vector<Lane> lanes;
+      for (int v = 0; v < vectors; ++v)
+        lanes.push_back({.unrolled = v, .tail = tail && v + 1 == vectors ? &*tail : nullptr});
+      return lanes;
+    };
     i_ = zero();
     for (std::size_t p = 0; p < part_.places.size(); ++p) address(p);
+    const asmjit::Label store = code_.new_label();
+    if (std::all_of(nests.begin(), nests.end(),
+                    [](const auto& nest) { return info(*nest.combine).selects; })) {
+      const Mask found = code_.none();
+      emit_extremes_of_numbers(results, lanes, found);
+      code_.jump_if_none(found, store);
+      for (std::size_t p = 0; p < part_.places.size(); ++p)
+        code_.set(address(p), code_.load_int(places_, static_cast<std::int64_t>(8 * p)));
+      code_.set(row_, 0);
+      for (std::size_t n = 0; n < nests.size(); ++n) {
+        for (const Vector& result : results[n])
+          code_.set(result, code_.constant(identity<double>(*nests[n].combine)));
+      }
+    }
+    emit_runs_of_rows(results, lanes);
+    code_.bind(store);
+    std::vector<Lane> of_results = lanes();
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      for (std::size_t v = 0; v < of_results.size(); ++v) {
+        Lane& lane = of_results[v];
+        const Vector result = epilogues_[n] ? epilogue(n, results[n][v], &lane) : results[n][v];
+        code_.store(at(nests[n].output, lane), part_.places[nests[n].output].dtype, result,
+                    lane.tail, false);
+      }
+    }
+  }
+
+  using Results = std::vector<std::vector<Vector>>;  // of each nest, vector after vector
+
+  void next_row_of_places() {
+    for (std::size_t p = 0; p < part_.places.size(); ++p) {
+      if (!always_equal(part_.places[p].row_step, 0)) code_.add(address(p), bytes_of_rows(p, 1));
+    }
+    code_.add(row_, 1);
+  }
+
+  /// Runs of rows are combined first.
+  template <class Lanes>
+  void emit_runs_of_rows(const Results& results, const Lanes& lanes) {
+    const std::vector<Schedule::RowNest>& nests = part_.rows.nests;
+    Results of_run(nests.size());
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      for (std::size_t v = 0; v < results[n].size(); ++v) of_run[n].push_back(start(n));
+    }
     const Int run_end = code_.new_int();
     const asmjit::Label next_run = code_.new_label(), next_row = code_.new_label();
     code_.bind(next_run);
     begin_run(run_end, row_, run_length, rows_);
     code_.bind(next_row);
-    of_row_ = {};
-    emit_of_row(0);
-    for (int v = 0; v < vectors; ++v) {
-      Lane lane = lane_of(v);
-      combine_into(0, of_run[static_cast<std::size_t>(v)], lane);
+    std::vector<Lane> at_row = lanes();
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      emit_of_row(n);
+      for (std::size_t v = 0; v < at_row.size(); ++v) combine_into(n, of_run[n][v], at_row[v]);
     }
-    for (std::size_t p = 0; p < part_.places.size(); ++p) {
-      code_.add(address(p), bytes_of_rows(p, 1));
-    }
-    code_.add(row_, 1);
+    next_row_of_places();
     code_.jump_if_less(row_, run_end, next_row);
-    for (std::size_t v = 0; v < results.size(); ++v) {
-      merge(0, results[v], of_run[v], nullptr);
-      code_.set(of_run[v], code_.constant(identity<double>(*nest.combine)));
+    for (std::size_t n = 0; n < nests.size(); ++n) {
+      for (std::size_t v = 0; v < results[n].size(); ++v) {
+        merge(n, results[n][v], of_run[n][v], nullptr);
+        code_.set(of_run[n][v], code_.constant(identity<double>(*nests[n].combine)));
+      }
     }
     code_.jump_if_less(row_, rows_, next_run);
-    for (int v = 0; v < vectors; ++v) {
-      const Lane lane = lane_of(v);
-      code_.store(at(nest.output, lane), code_.compute(), results[static_cast<std::size_t>(v)],
-                  lane.tail, false);
+  }
+
+  /// The greatest or least, right where no value is NaN; `found` says whether one is.
+  template <class Lanes>
+  void emit_extremes_of_numbers(const Results& results, const Lanes& lanes, const Mask& found) {
+    const asmjit::Label next_row = code_.new_label();
+    code_.bind(next_row);
+    std::vector<Lane> at_row = lanes();
+    std::optional<Vector> before;
+    for (std::size_t n = 0; n < part_.rows.nests.size(); ++n) {
+      emit_of_row(n);
+      for (std::size_t v = 0; v < at_row.size(); ++v) {
+        const Vector x = value(n, bodies_[n].value, &at_row[v]);
+        code_.combine(*part_.rows.nests[n].combine, results[n][v], x, nullptr);
+        if (before) code_.note(found, code_.is_nan(*before, x), nullptr);
+        before = before ? std::nullopt : std::optional(x);
+      }
     }
+    if (before) code_.note(found, code_.is_nan(*before, *before), nullptr);
+    next_row_of_places();
+    code_.jump_if_less(row_, rows_, next_row);
   }
 
   /// end = begin + count, or `most` if that is less.
@@ -470,8 +533,11 @@ class Emitter {
     if (!is_new) return found->second;
     const ScalarStep& step = expression(e).step(s);
     bool result = false;
-    if (e >= bodies_.size() || nest_of(e).is_scalar) {
+    const bool is_epilogue = e >= bodies_.size();
+    if (nest_of(e).is_scalar || (is_epilogue && nest_of(e).over == Schedule::Over::row)) {
       result = false;
+    } else if (is_epilogue && step.op == ScalarOp::input && step.which == 0) {
+      result = true;  // a row of combined values
     } else if (step.op == ScalarOp::input) {
       result = part_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step != 0;
     } else if (step.op == ScalarOp::index) {
@@ -811,15 +877,16 @@ class Emitter {
     code_.bind(none);
   }
 
-  /// Of a combined value, input 0 of the epilogue; the others are values of the row.
-  Vector epilogue(std::size_t n, const Vector& combined) {
+  /// Of a combined value, input 0 of the epilogue; the others are values of the row, or, where rows
+  /// are combined, at `lane`.
+  Vector epilogue(std::size_t n, const Vector& combined, Lane* lane = nullptr) {
     const std::size_t e = bodies_.size() + n;
     const Expression& expr = expression(e);
     for (int s = 0; s < static_cast<int>(expr.steps.size()); ++s) {
       if (expr.step(s).op == ScalarOp::input && expr.step(s).which == 0)
-        of_row_.steps.insert_or_assign({e, s}, combined);
+        (lane ? lane->known : of_row_).steps.insert_or_assign({e, s}, combined);
     }
-    return value(e, expr.value, nullptr);
+    return value(e, expr.value, lane);
   }
 
   void combine_into(std::size_t n, const Vector& sum, Lane& lane) {
@@ -834,7 +901,7 @@ class Emitter {
     const Vector x = value(n, expr.value, &lane);
     merge(n, sum, x, lane.tail);
     if (is_extreme(n) && part_.rows.nests[n].over == Schedule::Over::row)
-      code_.note(found_nan_[n], code_.is_nan(x), lane.tail);
+      code_.note(found_nan_[n], code_.is_nan(x, x), lane.tail);
   }
 
   /// acc = acc combined with x. Of rows NaN stays in its lane; along a row it is noted instead.
@@ -1063,12 +1130,17 @@ const Target& RowCode::target(Isa isa) {
 
 bool RowCode::combines_rows(const Schedule::Part& part, Isa isa) {
   const Schedule::Rows& rows = part.rows;
-  if (rows.nests.size() != 1 || rows.length.loop >= 0 || !rows.length.size.is_number() ||
-      vectors_of(rows.length.size, lanes_of(isa, rows.compute)) > target(isa).folded_registers)
+  if (rows.length.loop >= 0 || !rows.length.size.is_number() ||
+      static_cast<std::int64_t>(rows.nests.size()) *
+              vectors_of(rows.length.size, lanes_of(isa, rows.compute)) >
+          target(isa).folded_registers)
     return false;
-  const Schedule::RowNest& nest = rows.nests[0];
-  return nest.combine && nest.over == Schedule::Over::rows &&
-         part.places[nest.output].dtype == rows.compute;
+  return std::all_of(rows.nests.begin(), rows.nests.end(), [&](const Schedule::RowNest& nest) {
+    const bool is_read = std::any_of(rows.nests.begin(), rows.nests.end(), [&](const auto& other) {
+      return std::find(other.inputs.begin(), other.inputs.end(), nest.output) != other.inputs.end();
+    });
+    return nest.combine && nest.over == Schedule::Over::rows && !is_read;
+  });
 }
 
 std::shared_ptr<const RowCode> RowCode::compile(const Schedule::Part& part, Isa isa) {

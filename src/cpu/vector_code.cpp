@@ -78,7 +78,7 @@ using Mask = Assembler::Mask;
 
 /// Of two numbers, where x is NaN or beyond y, x.
 Vector extreme(Assembler& code, Assembler::Arithmetic op, const Vector& x, const Vector& y) {
-  return code.select(code.is_nan(x), x, code.apply(op, x, y));
+  return code.select(code.is_nan(x, x), x, code.apply(op, x, y));
 }
 
 template <class C>

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "schedule/cpu_choose_tiles.hpp"
 #include "schedule/rows_of.hpp"
 #include "schedule/steps.hpp"
 #include "tensor/compute_type.hpp"
@@ -53,6 +54,7 @@ class Chooser {
     if (const auto map = window_as_map(nest, target_)) {
       if (append_along(*map, target_.least_points)) return true;
     }
+    if (choose_tiles(nest, target_, steps_)) return true;
     return append_along(nest, target_.least_points) || append_folded(nest) ||
            append_down(nest, target_.least_points);
   }
@@ -222,7 +224,7 @@ class Chooser {
     std::optional<LoopNest> turned;
     for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
       const Operand& input = nest.inputs[i];
-      if (!lies_across(nest, input, guide)) continue;
+      if (!lies_across(nest, input, guide) && !has_gaps(nest, input)) continue;
       if (!turned) turned = nest;
       std::vector<std::pair<std::size_t, Size>> laid;
       for (std::size_t k = order.size(); k-- > 0;) {
@@ -247,6 +249,13 @@ class Chooser {
       turned->inputs[i] = now;
     }
     return turned;
+  }
+
+  /// Whether a reduction of pairs reads elements that lie apart, as coordinates of points do.
+  bool has_gaps(const LoopNest& nest, const Operand& input) const {
+    const std::size_t own = innermost(nest, input);
+    return own != no_axis && !input.is_indirect() && magnitude(input.strides[own]) > 1 &&
+           reuses(nest, target_);
   }
 
   /// The axis along which an operand's neighbours lie; none where it has a single element.

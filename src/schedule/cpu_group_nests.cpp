@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "nest/dependences.hpp"
+#include "schedule/steps.hpp"
 #include "size/size_arithmetic.hpp"
 #include "size/size_scope.hpp"
 
@@ -207,6 +208,7 @@ class Grouping {
     // The errors of a function of matrices name indices, which blocks would change.
     if (nest.is_scatter() || nest.is_matrix() || nest.is_collective() || !shares_memory(nest))
       return false;
+    if (reuses(nest, target_)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || cut.size == 0 || !is_multiple(cut.size, group_.blocks) ||

@@ -295,8 +295,7 @@ class Verifier {
       const Place& output = part.places[nest.output];
       require(!nest.is_scalar || !nest.combine, "a single value is not combined");
       require(!combines_rows || output.row_step == 0, "rows are combined into one row");
-      require(nest.epilogue.steps.empty() || combines_row || (combines_rows && rows.in_strips),
-              "an epilogue of what is not combined");
+      require(nest.epilogue.steps.empty() || nest.combine, "an epilogue of what is not combined");
       for (std::size_t p : nest.inputs) {
         require(p < part.places.size(), "no such place");
         check_read(part.places[p]);

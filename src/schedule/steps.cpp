@@ -149,6 +149,19 @@ Size elements_of(const LoopNest& nest, const LoopNest::Operand& operand) {
   return elements;
 }
 
+bool reuses(const LoopNest& nest, const Target& target) {
+  if (!nest.combine || nest.along != LoopNest::Along::nothing || nest.sums_products() ||
+      nest.is_scatter())
+    return false;
+  Size elements = 0;
+  for (const LoopNest::NestAxis& axis : nest.axes) {
+    if (!axis.size.is_number()) return false;
+  }
+  for (std::size_t o = 0; o <= nest.inputs.size(); ++o)
+    elements += elements_of(nest, nest.operand(o));
+  return target.least_uses * elements <= points_of(nest);
+}
+
 const LoopNest::Operand& guide_of(const LoopNest& nest) {
   if (!nest.combine || nest.inputs.empty()) return nest.output;
   return *std::max_element(

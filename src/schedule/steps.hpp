@@ -45,6 +45,9 @@ class Steps {
   /// of an axis are combined, each gives one result of `output`.
   void add(const LoopNest& nest, const Operand& output, const Walk& walk);
 
+  /// A step that was made elsewhere.
+  void add(Schedule::Step step) { schedule_.steps.push_back(std::move(step)); }
+
   /// A step that combines pieces of axis `cut`. Returns what combines them, if that is left to do.
   std::optional<LoopNest> add_partials(const LoopNest& nest, std::size_t cut, const Walk& walk);
 
@@ -66,6 +69,11 @@ Size points_of(const LoopNest& nest);
 
 /// Elements that an operand walks.
 Size elements_of(const LoopNest& nest, const LoopNest::Operand& operand);
+
+/// Whether a reduction of pairs reads each element so often that memory matters little: as many
+/// points as `target` says for each element of its operands. Sums of products, which have an engine
+/// of their own, are none.
+bool reuses(const LoopNest& nest, const Target& target);
 
 /// The operand whose order the others are to have: the result, or of a reduction the first of the
 /// largest inputs. A small one stands still along axes that the large ones lie along.

@@ -45,6 +45,13 @@ struct Target {
   /// The longest rows, in registers, whose combined values stay in registers. Rows of at most four
   /// are folded into rows of this length. Twice as long, results and runs would not fit.
   std::int64_t folded_registers = 8;
+  /// Elements that are used less often, in a reduction of pairs, are not laid anew for it.
+  std::int64_t least_uses = 16;
+  /// Tiles of results that stay in registers while rows are combined into them: so many registers
+  /// of a row. Fewer uses of what tiles share, or fewer points that are combined, would not pay for
+  /// its being laid anew; sums of more points would lose too much.
+  std::int64_t tile_registers = 2, least_tile_uses = 16, least_tile_depth = 8,
+               most_tile_depth = 16384;
   /// The most points of a window, whose values are loaded one by one, and inputs of all of them.
   std::int64_t most_window_points = 16, most_window_inputs = 32;
   /// Shorter axes are not worth turning.
