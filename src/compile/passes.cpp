@@ -6,6 +6,7 @@
 #include "backend/backend.hpp"
 #include "graph/after_pass.hpp"
 #include "passes/complex.hpp"
+#include "passes/copy_maps.hpp"
 #include "passes/distribute.hpp"
 #include "passes/gather_again.hpp"
 #include "passes/join_collectives.hpp"
@@ -53,6 +54,7 @@ Compilation lowered(Graph graph, const Job& job) {
   graph = is_function ? simple_graph(std::move(graph))
                       : after_pass("with_short_forms", with_short_forms(std::move(graph)));
   graph = after_pass("order_contractions", order_contractions(graph, job.order));
+  graph = after_pass("copy_maps", copy_maps(graph));
 
   Program& program = made.program;
   program = after_pass("lower", lower(with_assigned_values(graph), job.layouts));
@@ -96,9 +98,9 @@ autograd::Vjp derivative_of(const Graph& graph, const std::vector<bool>& wanted)
   return vjp;
 }
 
-Graph simple_graph(Graph graph, bool positions_are_checked) {
+Graph simple_graph(Graph graph, bool is_derivative) {
   graph = after_pass("with_short_forms", with_short_forms(std::move(graph)));
-  return after_pass("simplify", simplify(graph, positions_are_checked));
+  return after_pass("simplify", simplify(graph, is_derivative));
 }
 
 Job job_of(const Graph& graph, Job::Of of) {

@@ -53,7 +53,7 @@ void group(Program& program, const Job& job);
 /// Complex numbers as pairs of real ones; what a tape and a trace have of a call.
 Graph real_graph(Graph graph, const std::string& call, const OrderOptions& order);
 /// The same values by fewer operations.
-Graph simple_graph(Graph graph, bool positions_are_checked = false);
+Graph simple_graph(Graph graph, bool is_derivative = false);
 /// The part of a graph that each process of the job's mesh computes.
 Graph process_graph(const Graph& graph, const Job& job, std::vector<Placement>& placements);
 /// The vector-Jacobian product of a graph, of all whose outputs there are cotangents.

@@ -86,6 +86,22 @@ ScalarExpr rounded(ScalarExpr expr, DType compute, DType dtype) {
   return expr;
 }
 
+ScalarExpr with_steps_once(const ScalarExpr& expr, const std::function<int(int input)>& number) {
+  ScalarExpr shared;
+  std::vector<int> place;
+  for (ScalarStep step : expr.steps) {
+    if (step.op == ScalarOp::input) step.which = number(step.which);
+    step.move_arguments(place);
+    const auto known = std::find(shared.steps.begin(), shared.steps.end(), step);
+    place.push_back(static_cast<int>(known - shared.steps.begin()));
+    if (known == shared.steps.end()) shared.steps.push_back(step);
+  }
+  // The value must be the last step.
+  const int value = place.back();
+  shared.steps.resize(static_cast<std::size_t>(value) + 1);
+  return Ex::of(shared);
+}
+
 bool can_compute(const Op& map, const Op& reader, DType compute) {
   return map.compute == compute && can_round(compute, map.dtype) && !draws(map.expr) &&
          writes_plainly(map) && have_equal_points(map, reader);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <ein/count.hpp>
@@ -34,6 +35,9 @@ bool can_round(DType compute, DType dtype);
 
 /// The value of `expr`, in type `compute`, as `dtype` would have stored it.
 ScalarExpr rounded(ScalarExpr expr, DType compute, DType dtype);
+
+/// The expression with each of its steps once, its inputs numbered as `number` says.
+ScalarExpr with_steps_once(const ScalarExpr& expr, const std::function<int(int input)>& number);
 
 /// Whether `reader`, which computes in `compute`, can compute `map` where it reads it: with the
 /// same numbers once they are rounded, and no element more often than `map` does.

@@ -173,17 +173,22 @@ class Lowering {
   // --- fusion ---
 
   void plan_fusion() {
+    std::vector<int> readers(graph_.ops.size(), 0);  // operations, of which one may read it twice
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       for (ValueId input : graph_.ops[id].inputs) {
-        ++users_[static_cast<std::size_t>(input)];
-        user_[static_cast<std::size_t>(input)] = static_cast<ValueId>(id);
+        const auto i = static_cast<std::size_t>(input);
+        ++users_[i];
+        readers[i] += user_[i] != static_cast<ValueId>(id);
+        user_[i] = static_cast<ValueId>(id);
       }
     }
-    for (ValueId output : graph_.outputs) users_[static_cast<std::size_t>(output)] = 2;
+    for (ValueId output : graph_.outputs)
+      users_[static_cast<std::size_t>(output)] = readers[static_cast<std::size_t>(output)] = 2;
     std::vector<FusedSize> sizes(graph_.ops.begin(), graph_.ops.end());  // of each value's nest
     for (std::size_t id = 0; id < graph_.ops.size(); ++id) {
       const Op& op = graph_.ops[id];
-      if (users_[id] != 1 || user_[id] < 0) continue;
+      const int uses = op.kind == OpKind::map ? readers[id] : users_[id];
+      if (uses != 1 || user_[id] < 0) continue;
       const Op& reader = graph_.op(user_[id]);
       if (op.kind == OpKind::map) {
         const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
@@ -230,7 +235,8 @@ class Lowering {
   }
 
   /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
-  ScalarExpr inline_maps(const ScalarExpr& expr, std::vector<Read>& reads) const {
+  ScalarExpr inline_maps(const ScalarExpr& given, std::vector<Read>& reads) const {
+    const ScalarExpr expr = with_maps_once(given, reads);
     std::vector<ScalarExpr> inner;
     std::vector<Read> all;
     for (const Read& read : reads) {
@@ -256,6 +262,25 @@ class Lowering {
     }
     reads = std::move(all);
     return substitute(expr, inner);
+  }
+
+  /// The expression, which reads the same element of an inlined map once: it is computed once.
+  ScalarExpr with_maps_once(ScalarExpr expr, std::vector<Read>& reads) const {
+    std::vector<Read> once;
+    std::vector<int> number;
+    for (const Read& read : reads) {
+      const auto known = std::find_if(once.begin(), once.end(), [&](const Read& other) {
+        return inlined_[static_cast<std::size_t>(read.value)] && other.value == read.value &&
+               other.access == read.access;
+      });
+      number.push_back(static_cast<int>(known - once.begin()));
+      if (known == once.end()) once.push_back(read);
+    }
+    for (ScalarStep& step : expr.steps) {
+      if (step.op == ScalarOp::input) step.which = number[static_cast<std::size_t>(step.which)];
+    }
+    reads = std::move(once);
+    return expr;
   }
 
   // --- layouts ---
@@ -461,11 +486,33 @@ class Lowering {
     for (const Read& read : reads) {
       nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
+    const bool has_inlined =
+        std::any_of(computed.inputs.begin(), computed.inputs.end(),
+                    [&](ValueId input) { return inlined_[static_cast<std::size_t>(input)] != 0; });
+    if (has_inlined) read_once(nest);
     nest.output = operand(id, computed.write, computed.axes.size());
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
     if (computed.kind == OpKind::contract && nest.reduces()) nest.combine = Combine::sum;
     if (&computed != &graph_.op(id)) set_epilogue(nest, graph_.op(id), computed);
     add(std::move(nest));
+  }
+
+  /// Has each operand once.
+  static void read_once(LoopNest& nest) {
+    std::vector<LoopNest::Operand> once;
+    std::vector<int> number;
+    for (LoopNest::Operand operand : nest.inputs) {
+      for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+        if (is_one(nest.axes[a].size)) operand.strides[a] = 0;
+      }
+      const auto known = std::find(once.begin(), once.end(), operand);
+      number.push_back(static_cast<int>(known - once.begin()));
+      if (known == once.end()) once.push_back(std::move(operand));
+    }
+    for (ScalarStep& step : nest.body.steps) {
+      if (step.op == ScalarOp::input) step.which = number[static_cast<std::size_t>(step.which)];
+    }
+    nest.inputs = std::move(once);
   }
 
   void set_epilogue(LoopNest& nest, const Op& map, const Op& computed) {

@@ -111,31 +111,19 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
 void tidy(Op& op) {
   std::vector<ValueId> inputs;
   std::vector<Access> reads;
-  ScalarExpr shared;
-  std::vector<int> place;
   if (is_floating(op.compute)) op.expr = without_neutral_steps(op.expr, op.compute);
-  for (ScalarStep step : op.expr.steps) {
-    if (step.op == ScalarOp::input) {
-      const auto which = static_cast<std::size_t>(step.which);
-      std::size_t same = 0;
-      while (same < inputs.size() &&
-             !(inputs[same] == op.inputs[which] && reads[same] == op.reads[which]))
-        ++same;
-      if (same == inputs.size()) {
-        inputs.push_back(op.inputs[which]);
-        reads.push_back(op.reads[which]);
-      }
-      step.which = static_cast<int>(same);
+  op.expr = with_steps_once(op.expr, [&](int input) {
+    const auto which = static_cast<std::size_t>(input);
+    std::size_t same = 0;
+    while (same < inputs.size() &&
+           !(inputs[same] == op.inputs[which] && reads[same] == op.reads[which]))
+      ++same;
+    if (same == inputs.size()) {
+      inputs.push_back(op.inputs[which]);
+      reads.push_back(op.reads[which]);
     }
-    step.move_arguments(place);
-    const auto known = std::find(shared.steps.begin(), shared.steps.end(), step);
-    place.push_back(static_cast<int>(known - shared.steps.begin()));
-    if (known == shared.steps.end()) shared.steps.push_back(step);
-  }
-  // The value must be the last step.
-  const int value = place.back();
-  shared.steps.resize(static_cast<std::size_t>(value) + 1);
-  op.expr = Ex::of(shared);
+    return static_cast<int>(same);
+  });
   op.inputs = std::move(inputs);
   op.reads = std::move(reads);
 }
@@ -144,8 +132,9 @@ void tidy(Op& op) {
 /// computing it again costs less than to keep it.
 class MapFusion {
  public:
-  explicit MapFusion(Graph graph)
+  MapFusion(Graph graph, bool keeps_constants)
       : graph_(std::move(graph)),
+        keeps_constants_(keeps_constants),
         users_(graph_.ops.size(), 0),
         readers_fit_(graph_.ops.size(), true) {
     for (ValueId output : graph_.outputs) readers_fit_[static_cast<std::size_t>(output)] = false;
@@ -170,8 +159,9 @@ class MapFusion {
   }
 
  private:
-  static bool fits(const Op& producer, const Op& reader, const Access& read) {
+  bool fits(const Op& producer, const Op& reader, const Access& read) const {
     return producer.kind == OpKind::map && reader.kind == OpKind::map &&
+           !(keeps_constants_ && producer.marks.detached) &&
            can_compute(producer, reader, reader.compute) &&
            with_indices_of(producer.expr, axis_values(producer, read));
   }
@@ -253,6 +243,7 @@ class MapFusion {
   }
 
   Graph graph_;
+  const bool keeps_constants_;  // to differentiation
   std::vector<int> users_;
   std::vector<char>
       readers_fit_;  // of each value: it could be computed inside of every map that reads it
@@ -262,7 +253,17 @@ class Simplifier {
  public:
   /// What is to become of scatters. Those of a graph of which all is needed may become maps.
   enum class Scatters { stay, if_checked, are_checked };
-  Simplifier(const Graph& graph, Scatters scatters) : from_(graph), scatters_(scatters) {}
+  Simplifier(const Graph& graph, Scatters scatters, bool keeps_constants)
+      : from_(graph),
+        scatters_(scatters),
+        keeps_constants_(keeps_constants),
+        users_(graph.ops.size(), 0) {
+    for (const Op& op : graph.ops) {
+      for (const ValueId input : op.inputs) ++users_[static_cast<std::size_t>(input)];
+    }
+    for (const ValueId output : graph.outputs) ++users_[static_cast<std::size_t>(output)];
+    for (const Assignment& a : graph.assignments) ++users_[static_cast<std::size_t>(a.value)];
+  }
 
   Graph run() {
     for (const Op& op : from_.ops) moved_.push_back(take(op));
@@ -287,6 +288,7 @@ class Simplifier {
       if (op.reads[0] == op.write && always_equal(op.shape, to_.op(op.inputs[0]).shape))
         return op.inputs[0];
       constant_to_map(op);
+      rearranged_to_map(op, original.inputs[0]);
     }
     if (op.kind == OpKind::map && is_identity(op)) return op.inputs[0];
     const auto [known, is_new] =
@@ -328,7 +330,8 @@ class Simplifier {
   }
 
   bool is_identity(const Op& op) const {
-    return op.expr.is_input() && op.reads[0] == op.write && has_all_values(op.compute, op.dtype) &&
+    return op.expr.is_input() && !(keeps_constants_ && op.marks.detached) &&
+           op.reads[0] == op.write && has_all_values(op.compute, op.dtype) &&
            always_equal(op.shape, to_.op(op.inputs[0]).shape) &&
            op.dtype == to_.op(op.inputs[0]).dtype;
   }
@@ -366,6 +369,45 @@ class Simplifier {
     op.expr = Ex(number->real);
     op.inputs.clear();
     op.reads.clear();
+  }
+
+  /// A map that is only given or left dimensions of one element has them itself: so others can take
+  /// it in.
+  void rearranged_to_map(Op& op, ValueId read) const {
+    if (op.kind != OpKind::reindex) return;
+    const Op& map = to_.op(op.inputs[0]);
+    const auto is_whole = [&](const DimIndex& dim) {
+      return dim.terms.size() == 1 && is_one(dim.terms[0].coefficient) &&
+             always_equal(dim.offset, 0);
+    };
+    const auto axes_in_order = [&](const Access& access) -> std::optional<std::vector<int>> {
+      std::vector<int> axes;
+      for (const DimIndex& dim : access) {
+        if (!dim.terms.empty() && !is_whole(dim)) return std::nullopt;
+        if (!dim.terms.empty()) axes.push_back(dim.terms[0].axis);
+      }
+      return axes;
+    };
+    const auto from = axes_in_order(op.reads[0]), to = axes_in_order(op.write);
+    if (map.kind != OpKind::map || users_[static_cast<std::size_t>(read)] > 1 || !from ||
+        from != to || from->size() != op.axes.size() || !can_compute(map, op, map.compute) ||
+        map.marks.detached || map.marks.stationary)
+      return;
+    const std::vector<DimIndex> axis_value = axis_values(map, op.reads[0]);
+    auto expr = with_indices_of(map.expr, axis_value);
+    if (!expr) return;
+    op.kind = OpKind::map;
+    op.expr = *std::move(expr);
+    op.compute = map.compute;
+    std::vector<Access> reads;
+    for (const Access& access : map.reads) reads.push_back(composed(access, axis_value));
+    op.inputs = map.inputs;
+    op.reads = std::move(reads);
+    for (DimIndex& dim : op.write) {
+      if (!dim.terms.empty()) continue;
+      dim.terms = {{static_cast<int>(op.axes.size()), 1}};
+      op.axes.push_back({"one", 1});
+    }
   }
 
   /// Whether a gather before it, with an axis as long, stops where a position lies outside.
@@ -408,6 +450,8 @@ class Simplifier {
 
   const Graph& from_;
   const Scatters scatters_;
+  const bool keeps_constants_;  // to differentiation
+  std::vector<int> users_;      // of each value of `from_`
   Graph to_;
   std::vector<ValueId> moved_;
   std::map<Words, ValueId> known_;
@@ -415,15 +459,15 @@ class Simplifier {
 
 }  // namespace
 
-Graph simplify(const Graph& graph, bool positions_are_checked) {
+Graph simplify(const Graph& graph, bool is_derivative) {
   using Scatters = Simplifier::Scatters;
-  Graph simple = Simplifier(graph, Scatters::stay).run();
+  Graph simple = Simplifier(graph, Scatters::stay, is_derivative).run();
   const auto is_scatter = [](const Op& op) { return op.kind == OpKind::scatter; };
   if (std::ranges::any_of(simple.ops, is_scatter)) {
-    const auto scatters = positions_are_checked ? Scatters::are_checked : Scatters::if_checked;
-    simple = Simplifier(simple, scatters).run();
+    const auto scatters = is_derivative ? Scatters::are_checked : Scatters::if_checked;
+    simple = Simplifier(simple, scatters, is_derivative).run();
   }
-  return join_places(MapFusion(simple).run());
+  return join_places(MapFusion(simple, is_derivative).run());
 }
 
 }  // namespace ein

@@ -11,7 +11,8 @@ namespace ein {
 /// drops what no output or assignment needs.
 ///
 /// A map does not say that a position lies outside: a scatter becomes one if a gather of `graph`
-/// does, or if `positions_are_checked`, as in a backward pass, by the call that it is of.
-Graph simplify(const Graph& graph, bool positions_are_checked = false);
+/// does, or in a derivative, whose call did. A derivative may be differentiated again: what is a
+/// constant to that stays apart from what reads it.
+Graph simplify(const Graph& graph, bool is_derivative = false);
 
 }  // namespace ein
