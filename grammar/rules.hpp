@@ -40,10 +40,15 @@ struct packed : peg::ascii::one<'*'> {};
 struct mesh_axis : name {};
 struct placement : peg::star<peg::if_must<peg::ascii::one<'@'>, mesh_axis>> {};
 
+// The size of an axis, right behind its name: "h=4".
+struct axis_size : number {};
+struct size_of_axis : peg::opt<peg::if_must<peg::ascii::one<'='>, axis_size>> {};
+
 // Words do not touch: "2b", "a..." and "a_" are mistakes, not two words.
-struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*', '@'>>> {};
-struct word : peg::seq<peg::sor<peg::seq<name, placement>, number, ellipsis, unnamed, packed>,
-                       peg::must<word_end>> {};
+struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*', '@', '='>>> {
+};
+struct axis : peg::seq<name, placement, size_of_axis> {};
+struct word : peg::seq<peg::sor<axis, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
 
 struct group;
 struct terms : peg::seq<white_space, peg::star<peg::sor<word, group>, white_space>> {};

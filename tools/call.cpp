@@ -21,12 +21,14 @@ constexpr const char* reduction_names =
     "nansum, "
     "nanmean, nanmax, nanmin, nanprod, nanvar or nanstd";
 
-/// The operations that the command has: not multinomial, which draws random numbers.
+/// The operations that the command has: not those of a function, which a word does not say, nor
+/// multinomial, which draws random numbers.
 std::vector<Operation> operations() {
   std::vector<Operation> all;
   for (int i = 0; i < operation_count; ++i) {
     const auto op = static_cast<Operation>(i);
-    if (!is_of_a_mesh(op) && op != Operation::multinomial) all.push_back(op);
+    if (!is_of_a_mesh(op) && !info(op).takes_a_function && op != Operation::multinomial)
+      all.push_back(op);
   }
   return all;
 }

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -58,29 +59,48 @@ namespace detail {
 /// An alias of x that gradients can be asked for, connected to x.
 Tensor differentiable(const Tensor& x);
 
+/// A tensor like an argument: of its type, if that says its axes.
+template <class X>
+struct Like {
+  using type = Tensor;
+};
+template <class X>
+requires requires { X::axes(); }
+struct Like<X> {
+  using type = X;
+};
 template <class... X>
-using Gradients = std::conditional_t<sizeof...(X) == 1, Tensor, std::array<Tensor, sizeof...(X)>>;
+struct GradientsOf {
+  static constexpr bool are_plain = (std::is_same_v<typename Like<X>::type, Tensor> && ...);
+  using type = std::conditional_t<are_plain, std::array<Tensor, sizeof...(X)>,
+                                  std::tuple<typename Like<X>::type...>>;
+};
+template <class X>
+struct GradientsOf<X> : Like<X> {};
+template <class... X>
+using Gradients = typename GradientsOf<X...>::type;
 
 template <class F, class... X>
 std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
   const bool again = grad_is_enabled() && (x.requires_grad() || ...);
   const EnableGrad enabled;
   const std::array<Tensor, sizeof...(X)> inputs{differentiable(x)...};
-  const Tensor value = std::apply(f, inputs);
+  const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>)->Tensor {
+    return f(typename Like<X>::type(inputs[Indices])...);
+  };
+  const Tensor value = call(std::index_sequence_for<X...>());
   std::vector<Tensor> found = gradients(value, inputs, again);
-  if constexpr (sizeof...(X) == 1) {
-    return {again ? value : value.detach(), std::move(found.front())};
-  } else {
-    std::array<Tensor, sizeof...(X)> all;
-    std::move(found.begin(), found.end(), all.begin());
-    return {again ? value : value.detach(), std::move(all)};
-  }
+  const auto all = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+    return Gradients<X...>{std::move(found[Indices])...};
+  };
+  return {again ? value : value.detach(), all(std::index_sequence_for<X...>())};
 }
 
 }  // namespace detail
 
 /// The gradient of a function of tensors whose result is a scalar, as a function: `grad(f)(x)` is a
-/// tensor like x, `grad(f)(x, y)` an array of two. It can be differentiated again: `grad([&](auto&
+/// tensor like x, `grad(f)(x, y)` an array of two, or where types say axes a tuple of tensors of
+/// these types. It can be differentiated again: `grad([&](auto&
 /// x) { return einsum(grad(f)(x), v, "i, i ->"); })`.
 template <class F>
 auto grad(F f) {

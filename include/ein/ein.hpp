@@ -10,6 +10,8 @@
 
 #include <ein/pattern.hpp>
 
+#include <ein/ops.hpp>
+
 #include <ein/axis.hpp>
 #include <ein/create.hpp>
 #include <ein/device.hpp>
@@ -17,6 +19,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/linalg.hpp>
+#include <ein/map.hpp>
 #include <ein/memory.hpp>
 #include <ein/named.hpp>
 #include <ein/npy.hpp>
@@ -27,4 +30,6 @@
 #include <ein/shape.hpp>
 #include <ein/tensor.hpp>
 #include <ein/typed.hpp>
+#include <ein/typed_named.hpp>
 #include <ein/typed_ops.hpp>
+#include <ein/vmap.hpp>

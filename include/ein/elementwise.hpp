@@ -6,6 +6,7 @@
 // one beside it is an Error of kind `dtype`.
 #pragma once
 
+#include <ein/detail/element_functions.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein {
@@ -120,28 +121,11 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 
 Tensor operator-(const Tensor& x);
 inline Tensor operator~(const Tensor& x) { return bitwise_not(x); }
-#define EIN_OPERATOR(op, function)                                                       \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) { return function(a, b); } \
-  inline Tensor operator op(const Tensor& a, Scalar b) { return function(a, b); }        \
-  inline Tensor operator op(Scalar a, const Tensor& b) { return function(a, b); }
-EIN_OPERATOR(+, add)
-EIN_OPERATOR(-, sub)
-EIN_OPERATOR(*, mul)
-EIN_OPERATOR(/, div)
-EIN_OPERATOR(%, remainder)
-EIN_OPERATOR(&, bitwise_and)
-EIN_OPERATOR(|, bitwise_or)
-EIN_OPERATOR(^, bitwise_xor)
-EIN_OPERATOR(<<, left_shift)
-EIN_OPERATOR(>>, right_shift)
-EIN_OPERATOR(<, less)
-EIN_OPERATOR(<=, less_equal)
-EIN_OPERATOR(>, greater)
-EIN_OPERATOR(>=, greater_equal)
-EIN_OPERATOR(==, equal)
-EIN_OPERATOR(!=, not_equal)
-EIN_OPERATOR(&&, logical_and)
-EIN_OPERATOR(||, logical_or)
+#define EIN_OPERATOR(name, function, result)                                      \
+  inline Tensor name(const Tensor& a, const Tensor& b) { return function(a, b); } \
+  inline Tensor name(const Tensor& a, Scalar b) { return function(a, b); }        \
+  inline Tensor name(Scalar a, const Tensor& b) { return function(a, b); }
+EIN_FOR_EACH_OPERATOR(EIN_OPERATOR)
 #undef EIN_OPERATOR
 
 /// Whether two tensors have the same shape and dtype, and every element of `a` is within

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <ein/axis.hpp>
+#include <ein/detail/check_call.hpp>
 #include <ein/detail/result_dtype.hpp>
 #include <ein/pattern.hpp>
 #include <ein/reduction.hpp>
@@ -79,12 +80,16 @@ struct StaticFacts {
   ResultAxes axes{};
   bool drops_an_axis = false;
 };
-template <Operation Op, FixedString Pattern, class Operands, class Sizes>
+template <class... Operands>
+consteval bool are_typed(Types<Operands...>) {
+  return (OperandType<Operands>::is_typed && ...);
+}
+template <Operation Op, FixedString Pattern, class Operands, class Sizes, std::size_t Which = 0>
 consteval StaticFacts find_facts() {
   StaticFacts facts{PatternArgument(Pattern.view())};
   grammar::InferredType type;
-  facts.mistake = facts.argument.template read_literal<Op>(Operands(), Sizes(), &type);
-  facts.axes = ResultAxes(type);
+  facts.mistake = facts.argument.template read_literal<Op, Which>(Operands(), Sizes(), &type);
+  if (are_typed(Operands())) facts.axes = ResultAxes(type);
   const grammar::Reading reading = grammar::match_pattern(Pattern.view());
   if (!facts.mistake) facts.drops_an_axis = reading.buffer.pattern(Pattern.view()).drops_an_axis();
   return facts;
@@ -118,9 +123,18 @@ consteval std::optional<DType> static_result_dtype(Types<S...>) {
     if constexpr (requires { S::result_dtype; }) said = S::result_dtype;
   }());
   if (said) return said;
-  if ((ResultDTypeArgument<S> || ...) || (Op == Operation::reduce && !is_floating(operand)))
-    return std::nullopt;
-  return Op == Operation::einsum && drops_an_axis ? sum_dtype(operand) : operand;
+  if ((ResultDTypeArgument<S> || ...)) return std::nullopt;
+  switch (info(Op).result) {
+    case OperationInfo::of_operand:
+      return operand;
+    case OperationInfo::sums:
+      return sum_dtype(operand);
+    case OperationInfo::sums_if_reduced:
+      return drops_an_axis ? sum_dtype(operand) : operand;
+    case OperationInfo::of_reduction:
+      return is_floating(operand) ? std::optional(operand) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 /// A call whose pattern is in a type: its result has a type. Every operation checks it by itself
@@ -161,9 +175,7 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   }
 };
 
-#if __cpp_static_assert >= 202306L && __cplusplus > 202302L
-#define check_call(call) static_assert(!decltype(call)::facts.mistake, decltype(call)::message())
-#else
+#if __cpp_static_assert < 202306L || __cplusplus <= 202302L
 template <Operation Op, FixedString Pattern, class Operands, class Arguments>
 consteval void check_call(StaticCall<Op, Pattern, Operands, Arguments> call) {
   const grammar::Mistake mistake = call.facts.mistake;

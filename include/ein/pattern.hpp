@@ -36,10 +36,14 @@ using SizesAmong = decltype((
 struct AnyNumber {};
 
 /// What an operand's type says about its axes and dtype: nothing for a Tensor. Specialised for
-/// Typed.
+/// Typed, which says both, and for types that say axes alone.
 template <class Operand>
 struct OperandType {
   static constexpr bool is_typed = false;
+};
+template <class Operand>
+inline constexpr bool says_axes = requires {
+  OperandType<Operand>::axes();
 };
 
 template <class Operand>
@@ -50,8 +54,7 @@ constexpr int static_dtype() {
 }
 template <class Operand>
 constexpr grammar::SpecReading static_axes() {
-  if constexpr (OperandType<Operand>::is_typed)
-    return grammar::read_shape_spec(OperandType<Operand>::axes());
+  if constexpr (says_axes<Operand>) return grammar::read_shape_spec(OperandType<Operand>::axes());
   return {};
 }
 
@@ -70,8 +73,9 @@ constexpr grammar::GivenSize static_size() {
     return {};
 }
 
-/// All checks that types and a literal allow; the first mistake, or none.
-template <Operation Op, class... Operands, class... Sizes>
+/// All checks that types and a literal allow; the first mistake, or none. `result` receives the
+/// type of the operation's result `Which`.
+template <Operation Op, std::size_t Which = 0, class... Operands, class... Sizes>
 constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>,
                                          Types<Sizes...>, grammar::InferredType* result) {
   grammar::List<std::string_view> names;
@@ -81,16 +85,21 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
   const grammar::Mistake mistake =
       grammar::check_pattern(Op, pattern, count, names, names.size() < sizeof...(Sizes));
   if (mistake) return mistake;
-  if constexpr ((OperandType<Operands>::is_typed || ...)) {
+  if constexpr ((says_axes<Operands> || ...)) {
     const grammar::SpecReading axes[] = {static_axes<Operands>()...};
+    constexpr bool are_said[] = {says_axes<Operands>...};
     const int dtypes[] = {static_dtype<Operands>()...};
+    constexpr OperationInfo row = info(Op);
+    constexpr bool may_differ = row.takes_a_function || row.positions >= 0;
     grammar::List<grammar::OperandSpec> specs;
     for (std::size_t k = 0; k < sizeof...(Operands); ++k) {
-      specs.push_back({dtypes[k] >= 0 ? &axes[k] : nullptr, dtypes[k]});
+      specs.push_back({are_said[k] ? &axes[k] : nullptr, may_differ ? 0 : dtypes[k]});
     }
     const grammar::List<grammar::GivenSize> given{static_size<Sizes>()...};
     constexpr auto moves = Op == Operation::reshard ? grammar::Moves::yes : grammar::Moves::no;
-    const grammar::InferredType type = grammar::infer_type(pattern, specs, given, moves);
+    constexpr bool has_brackets = row.form.brackets != grammar::Form::no_brackets;
+    const grammar::InferredType type = grammar::infer_type(
+        pattern, specs, given, moves, has_brackets ? &row.axes[Which] : nullptr);
     if (result) *result = type;
     return type.mistake;
   }
@@ -118,7 +127,7 @@ class PatternArgument {
   /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`,
   /// if given, receives the type of the result. A very long literal without such a type is read and
   /// checked when the call runs.
-  template <Operation Op, class Operands, class... Sizes>
+  template <Operation Op, std::size_t Which = 0, class Operands, class... Sizes>
   consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes,
                                           grammar::InferredType* result = nullptr) {
     const bool is_left_to_the_call = !result && text_.size() > grammar::max_literal_bytes;
@@ -128,7 +137,7 @@ class PatternArgument {
     const grammar::Pattern pattern = reading.buffer.pattern(text_);
     packed_ = grammar::PackedPattern(pattern);
     is_checked_ = (is_named<Sizes> && ...) && !std::is_same_v<Operands, Types<AnyNumber>>;
-    return check_literal<Op>(pattern, operands, sizes, result);
+    return check_literal<Op, Which>(pattern, operands, sizes, result);
   }
 
   constexpr std::string_view text() const { return text_; }
@@ -175,6 +184,8 @@ class PatternFor : public detail::PatternArgument {
   template <class Others>
   explicit PatternFor(const PatternFor<Op, Others, Arguments...>& checked)
       : PatternArgument(checked) {}
+  /// One that is in a type, and was checked there.
+  explicit PatternFor(const detail::PatternArgument& checked) : PatternArgument(checked) {}
 };
 
 namespace literals {

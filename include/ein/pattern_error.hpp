@@ -31,15 +31,17 @@ void bracket_is_not_closed(Place);
 void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
-void brackets_are_inside_a_group(Place);  // they are around axes of a side
-void group_is_inside_brackets(Place);     // they are around axes of a side
-void arrow_is_malformed(Place);           // write ->
-void arrow_is_repeated(Place);            // one -> per pattern
-void comma_after_the_arrow(Place);        // an operation has one result
-void mesh_axis_is_missing(Place);         // its name follows @ at once: b@data
-void placed_axis_is_missing(Place);       // @ follows the name of an axis at once: b@data
-void only_a_named_axis_is_placed(Place);  // @ follows the name of an axis
-void group_is_placed(Place);              // write @ behind its outermost axis: (h@model d)
+void brackets_are_inside_a_group(Place);   // they are around axes of a side
+void group_is_inside_brackets(Place);      // they are around axes of a side
+void arrow_is_malformed(Place);            // write ->
+void arrow_is_repeated(Place);             // one -> per pattern
+void comma_after_the_arrow(Place);         // an operation has one result
+void mesh_axis_is_missing(Place);          // its name follows @ at once: b@data
+void placed_axis_is_missing(Place);        // @ follows the name of an axis at once: b@data
+void only_a_named_axis_is_placed(Place);   // @ follows the name of an axis
+void group_is_placed(Place);               // write @ behind its outermost axis: (h@model d)
+void axis_size_is_no_number(Place);        // a number follows = at once: h=4
+void only_a_named_axis_has_a_size(Place);  // = follows the name of an axis at once: h=4
 
 // The form that an operation wants
 void arrow_is_missing(Place);             // write the axes of the result after ->

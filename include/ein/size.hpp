@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace ein {
 
@@ -21,10 +22,10 @@ Size quotient(Size a, Size b);
 bool is_less(Size a, Size b);
 bool is_equal(Size a, Size b);
 std::int64_t number_of(Size formula);
-}  // namespace detail
 
 template <class T>
-concept Integer = std::integral<T> && !std::same_as<T, bool>;
+concept IntegerNumber = std::integral<T> && !std::same_as<T, bool>;
+}  // namespace detail
 
 /// A size, stride or offset. In eager code it is a number and converts to one. In a function that
 /// ein::compile traces for any length it may be a formula of named sizes, such as 64·s + 1, with
@@ -35,7 +36,7 @@ class Size {
  public:
   constexpr Size() = default;
   /// Numbers from -2^62 to -2^62 + 2^32 become one less: no size, stride or offset is among them.
-  constexpr Size(Integer auto number) : word_(static_cast<std::int64_t>(number)) {
+  constexpr Size(detail::IntegerNumber auto number) : word_(static_cast<std::int64_t>(number)) {
     if (!is_number()) word_ = first_formula - 1;
   }
   /// The size of this name.
@@ -82,25 +83,25 @@ class Size {
 
   // Beside numbers of other types: without these their conversions to and from a Size would be
   // equally good.
-  friend constexpr Size operator+(Size a, Integer auto b) { return a + Size(b); }
-  friend constexpr Size operator+(Integer auto a, Size b) { return Size(a) + b; }
-  friend constexpr Size operator-(Size a, Integer auto b) { return a - Size(b); }
-  friend constexpr Size operator-(Integer auto a, Size b) { return Size(a) - b; }
-  friend constexpr Size operator*(Size a, Integer auto b) { return a * Size(b); }
-  friend constexpr Size operator*(Integer auto a, Size b) { return Size(a) * b; }
-  friend constexpr Size operator/(Size a, Integer auto b) { return a / Size(b); }
-  friend constexpr Size operator/(Integer auto a, Size b) { return Size(a) / b; }
-  friend constexpr Size operator%(Size a, Integer auto b) { return a % Size(b); }
-  friend constexpr Size operator%(Integer auto a, Size b) { return Size(a) % b; }
-  friend constexpr bool operator==(Size a, Integer auto b) { return a == Size(b); }
-  friend constexpr bool operator<(Size a, Integer auto b) { return a < Size(b); }
-  friend constexpr bool operator<(Integer auto a, Size b) { return Size(a) < b; }
-  friend constexpr bool operator>(Size a, Integer auto b) { return a > Size(b); }
-  friend constexpr bool operator>(Integer auto a, Size b) { return Size(a) > b; }
-  friend constexpr bool operator<=(Size a, Integer auto b) { return a <= Size(b); }
-  friend constexpr bool operator<=(Integer auto a, Size b) { return Size(a) <= b; }
-  friend constexpr bool operator>=(Size a, Integer auto b) { return a >= Size(b); }
-  friend constexpr bool operator>=(Integer auto a, Size b) { return Size(a) >= b; }
+  friend constexpr Size operator+(Size a, detail::IntegerNumber auto b) { return a + Size(b); }
+  friend constexpr Size operator+(detail::IntegerNumber auto a, Size b) { return Size(a) + b; }
+  friend constexpr Size operator-(Size a, detail::IntegerNumber auto b) { return a - Size(b); }
+  friend constexpr Size operator-(detail::IntegerNumber auto a, Size b) { return Size(a) - b; }
+  friend constexpr Size operator*(Size a, detail::IntegerNumber auto b) { return a * Size(b); }
+  friend constexpr Size operator*(detail::IntegerNumber auto a, Size b) { return Size(a) * b; }
+  friend constexpr Size operator/(Size a, detail::IntegerNumber auto b) { return a / Size(b); }
+  friend constexpr Size operator/(detail::IntegerNumber auto a, Size b) { return Size(a) / b; }
+  friend constexpr Size operator%(Size a, detail::IntegerNumber auto b) { return a % Size(b); }
+  friend constexpr Size operator%(detail::IntegerNumber auto a, Size b) { return Size(a) % b; }
+  friend constexpr bool operator==(Size a, detail::IntegerNumber auto b) { return a == Size(b); }
+  friend constexpr bool operator<(Size a, detail::IntegerNumber auto b) { return a < Size(b); }
+  friend constexpr bool operator<(detail::IntegerNumber auto a, Size b) { return Size(a) < b; }
+  friend constexpr bool operator>(Size a, detail::IntegerNumber auto b) { return a > Size(b); }
+  friend constexpr bool operator>(detail::IntegerNumber auto a, Size b) { return Size(a) > b; }
+  friend constexpr bool operator<=(Size a, detail::IntegerNumber auto b) { return a <= Size(b); }
+  friend constexpr bool operator<=(detail::IntegerNumber auto a, Size b) { return Size(a) <= b; }
+  friend constexpr bool operator>=(Size a, detail::IntegerNumber auto b) { return a >= Size(b); }
+  friend constexpr bool operator>=(detail::IntegerNumber auto a, Size b) { return Size(a) >= b; }
   constexpr Size& operator+=(Size b) { return *this = *this + b; }
   constexpr Size& operator-=(Size b) { return *this = *this - b; }
   constexpr Size& operator*=(Size b) { return *this = *this * b; }
@@ -116,6 +117,14 @@ class Size {
 
   std::int64_t word_ = 0;
 };
+
+namespace detail {
+/// A size that a type says.
+template <std::int64_t Number>
+struct StaticSize : std::integral_constant<std::int64_t, Number> {
+  constexpr operator Size() const { return Number; }
+};
+}  // namespace detail
 
 /// Whether two sizes are equal for all lengths. That asks nothing: it makes no guard.
 constexpr bool always_equal(Size a, Size b) { return a.word() == b.word(); }

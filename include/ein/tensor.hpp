@@ -139,7 +139,7 @@ struct TensorSlice;
 class Index {
  public:
   Index(Size position) : position_(position), is_position_(true) {}
-  Index(Integer auto position) : Index(Size(position)) {}
+  Index(detail::IntegerNumber auto position) : Index(Size(position)) {}
   Index(Slice range) : range_(range), is_position_(false) {}
   Index(const TensorSlice& range);
   bool is_position() const { return is_position_; }

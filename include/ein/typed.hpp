@@ -5,6 +5,7 @@
 // may say where the axis lies: `batch@data` is split over the mesh axis `data` (docs/mesh.md).
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,7 @@ class Scope {
   /// `const ein::Scope names(q, k, v);`: the names in the types of these tensors are one size each,
   /// or it is an Error that names the axis.
   template <class First, class... Rest>
-  requires requires { First::static_dtype; }
+  requires requires { First::axes(); }
   explicit Scope(const First& first, const Rest&... rest) : Scope() {
     bind(first, First::axes());
     (bind(rest, Rest::axes()), ...);
@@ -106,6 +107,92 @@ consteval bool names_agree(std::string_view from, std::string_view to) {
   return true;
 }
 
+/// The axes of a result, found while compiling.
+struct ResultAxes {
+  static constexpr std::size_t capacity = 512;
+  bool is_known = false;
+  std::size_t size = 0;
+  char text[capacity] = {};
+
+  constexpr ResultAxes() = default;
+  constexpr explicit ResultAxes(const grammar::InferredType& type)
+      : ResultAxes(type.axes.view(), !type.mistake && type.is_known) {}
+  constexpr explicit ResultAxes(std::string_view found, bool may_be_known = true) {
+    if (!may_be_known || found.size() >= capacity) return;
+    is_known = true;
+    size = found.size();
+    for (std::size_t i = 0; i < size; ++i) text[i] = found[i];
+  }
+};
+
+template <const ResultAxes& Axes>
+consteval auto fixed_string() {
+  FixedString<Axes.size + 1> text;
+  for (std::size_t i = 0; i < Axes.size; ++i) text.text[i] = Axes.text[i];
+  return text;
+}
+
+/// The axis that a type calls so.
+template <FixedString Axes, FixedString Name>
+struct NamedAxis {
+  static constexpr std::size_t place =
+      grammar::find_axis(grammar::read_shape_spec(Axes.view()), Name.view());
+  static constexpr bool is_there = place != SIZE_MAX;
+  static constexpr std::size_t from_the_end =
+      is_there ? grammar::place_from_the_end(grammar::read_shape_spec(Axes.view()), place) : 0;
+  static constexpr std::int64_t fixed =
+      is_there ? grammar::read_shape_spec(Axes.view()).dims[place].fixed : -1;
+
+  static std::size_t dimension(const Tensor& x) {
+    return from_the_end > 0 ? x.rank() - from_the_end : place;
+  }
+  static auto size(const Tensor& x) {
+    if constexpr (fixed >= 0)
+      return StaticSize<fixed>();
+    else
+      return x.shape()[dimension(x)];
+  }
+  static Tensor at(const Tensor& x, const Index& index) {
+    std::vector<Index> indices(dimension(x), every);
+    indices.push_back(index);
+    return x.at(indices);
+  }
+};
+/// The type of a slice along an axis; or, `drops`, of one position of it.
+template <FixedString Axes, FixedString Name, bool drops>
+struct SlicedAxes {
+  static constexpr ResultAxes axes{
+      grammar::sliced(grammar::read_shape_spec(Axes.view()), NamedAxis<Axes, Name>::place, drops)
+          .view()};
+};
+
+/// A type that calls an axis otherwise.
+template <FixedString Axes, FixedString From, FixedString To>
+struct RenamedAxes {
+  static constexpr ResultAxes make() {
+    const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    const std::size_t place = NamedAxis<Axes, From>::place;
+    if (place == SIZE_MAX) return {};
+    const SourceSpan name = spec.steps[spec.dims[place].first].span;
+    grammar::Text text = Axes.view().substr(0, name.begin);
+    text.add(To.view());
+    text.add(Axes.view().substr(name.end));
+    return ResultAxes(text.view());
+  }
+  static constexpr ResultAxes axes = make();
+};
+
+/// Some dtypes, of which a type takes any.
+enum class DTypeKind : bool { floating, integer };
+constexpr bool is_of(DTypeKind kind, DType dtype) {
+  if (kind == DTypeKind::floating) return is_floating(dtype) && !is_complex(dtype);
+  return is_integral(dtype) && dtype != DType::boolean;
+}
+void require_type(const Tensor& x, DTypeKind kind, const grammar::SpecReading& axes);
+
+/// The size of the axis that a type calls so; an Error of kind `axis_argument` where none is.
+Size size_of_axis(const Tensor& x, std::string_view axes, std::string_view name);
+
 struct Trusted {};
 
 }  // namespace detail
@@ -160,7 +247,93 @@ class Typed : public Tensor {
     Tensor::requires_grad(wanted);
     return *this;
   }
+
+  /// `x.size<"seq">()`: the size of an axis; a constant where the type says it.
+  template <FixedString Name>
+  auto size() const {
+    using Named = detail::NamedAxis<Axes, Name>;
+    static_assert(Named::is_there, "no axis of the type, or more than one, has this name");
+    if constexpr (Named::is_there) return Named::size(*this);
+  }
+  /// `k.rename<"seq", "keys">()`: the same tensor, whose type calls an axis otherwise: so that two
+  /// axes of one size are not taken for one.
+  template <FixedString From, FixedString To>
+  auto rename() const {
+    static_assert(detail::NamedAxis<Axes, From>::is_there,
+                  "no axis of the type, or more than one, has this name");
+    static_assert(!detail::NamedAxis<Axes, To>::is_there, "another axis has this name already");
+    constexpr auto axes = detail::fixed_string<detail::RenamedAxes<Axes, From, To>::axes>();
+    return Typed<T, axes>(detail::Trusted(), *this);
+  }
+  /// `x.at<"seq">(ein::slice(0, 11))`, `x.at<"seq">(3)`: a view of some positions along an axis, or
+  /// of one, which has no such axis.
+  template <FixedString Name>
+  auto at(const Slice& range) const {
+    return along<Name, false>(range);
+  }
+  template <FixedString Name>
+  auto at(const TensorSlice& range) const {
+    return along<Name, false>(range);
+  }
+  template <FixedString Name>
+  auto at(Size position) const {
+    return along<Name, true>(position);
+  }
+  using Tensor::at;
+
+ private:
+  template <FixedString Name, bool drops>
+  auto along(const Index& index) const {
+    using Named = detail::NamedAxis<Axes, Name>;
+    static_assert(Named::is_there, "no axis of the type, or more than one, has this name");
+    if constexpr (Named::is_there) {
+      constexpr auto axes = detail::fixed_string<detail::SlicedAxes<Axes, Name, drops>::axes>();
+      return Typed<T, axes>(detail::Trusted(), Named::at(*this, index));
+    }
+  }
 };
+
+/// A tensor of any dtype of a kind, whose axes the type names: what a function takes that does the
+/// same for each of these dtypes. What is computed from it is a plain Tensor; `.to<ein::f32>()` is
+/// a Typed.
+template <detail::DTypeKind Kind, FixedString Axes>
+class TypedOfKind : public Tensor {
+  static_assert(detail::require_axes<Axes>());
+
+ public:
+  static constexpr std::string_view axes() { return Axes.view(); }
+
+  TypedOfKind(const Tensor& x) : Tensor(x) {
+    static const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    detail::require_type(x, Kind, spec);
+  }
+  template <class U, FixedString Others>
+  TypedOfKind(const Typed<U, Others>& x) : Tensor(Typed<U, Axes>(x)) {
+    static_assert(detail::is_of(Kind, dtype_of<U>), "the dtype is of another kind");
+  }
+
+  using Tensor::to;
+  template <class U>
+  Typed<U, Axes> to() const {
+    return {detail::Trusted(), Tensor::to(dtype_of<U>)};
+  }
+  template <FixedString Name>
+  auto size() const {
+    using Named = detail::NamedAxis<Axes, Name>;
+    static_assert(Named::is_there, "no axis of the type, or more than one, has this name");
+    if constexpr (Named::is_there) return Named::size(*this);
+  }
+};
+template <FixedString Axes>
+using Floating = TypedOfKind<detail::DTypeKind::floating, Axes>;
+template <FixedString Axes>
+using Integer = TypedOfKind<detail::DTypeKind::integer, Axes>;  // bool is none
+
+/// `size_of(x, "seq")`: the size of an axis by a name that is known at run time only. An Error of
+/// kind `axis_argument` unless the type has the name, once.
+template <std::derived_from<Tensor> X>
+requires requires { X::axes(); }
+Size size_of(const X& x, std::string_view name) { return detail::size_of_axis(x, X::axes(), name); }
 
 // Double, Float, Half, BFloat16, Long, Int, Byte, Bool, ...: one for each row of the table.
 #pragma push_macro("Bool")  // X11 has one
@@ -179,31 +352,11 @@ struct OperandType<Typed<T, Axes>> {
   static constexpr DType dtype = dtype_of<T>;
   static constexpr std::string_view axes() { return Axes.view(); }
 };
-
-/// The axes of a result, found while compiling.
-struct ResultAxes {
-  static constexpr std::size_t capacity = 512;
-  bool is_known = false;
-  std::size_t size = 0;
-  char text[capacity] = {};
-
-  constexpr ResultAxes() = default;
-  constexpr explicit ResultAxes(const grammar::InferredType& type)
-      : ResultAxes(type.axes.view(), !type.mistake && type.is_known) {}
-  constexpr explicit ResultAxes(std::string_view found, bool may_be_known = true) {
-    if (!may_be_known || found.size() >= capacity) return;
-    is_known = true;
-    size = found.size();
-    for (std::size_t i = 0; i < size; ++i) text[i] = found[i];
-  }
+template <DTypeKind Kind, FixedString Axes>
+struct OperandType<TypedOfKind<Kind, Axes>> {
+  static constexpr bool is_typed = false;
+  static constexpr std::string_view axes() { return Axes.view(); }
 };
-
-template <const ResultAxes& Axes>
-consteval auto fixed_string() {
-  FixedString<Axes.size + 1> text;
-  for (std::size_t i = 0; i < Axes.size; ++i) text.text[i] = Axes.text[i];
-  return text;
-}
 
 }  // namespace detail
 }  // namespace ein

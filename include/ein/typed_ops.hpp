@@ -171,12 +171,40 @@ Tensor read_along(const Tensor& x, std::size_t ones) {
   else
     return read_as(x, facts.read_b(), ones);
 }
+/// Calls f with three operands as the result lies.
+template <FixedString A, FixedString B, FixedString C, class F>
+Tensor run_three_met(const char* what, const Tensor& a, const Tensor& b, const Tensor& c,
+                     const F& f) {
+  constexpr auto both = fixed_string<Meeting<A, B>::axes>();
+  constexpr auto axes = fixed_string<Meeting<both, C>::axes>();
+  require_pair<A, B>(what, a, b);
+  require_pair<A, C>(what, a, c);
+  require_pair<B, C>(what, b, c);
+  const std::size_t ones = grammar::greater(
+      open_dimensions(c, C.view()),
+      grammar::greater(open_dimensions(a, A.view()), open_dimensions(b, B.view())));
+  const Tensor read_a = read_along<axes, A>(a, ones), read_b = read_along<axes, B>(b, ones);
+  return f(read_a, read_b, read_along<axes, C>(c, ones));
+}
 template <FixedString K, FixedString A, class T, class N, class F>
 auto typed_where(const Tensor& condition, const Tensor& x, const F& f) {
   constexpr std::optional<DType> dtype = element_result_beside<N>(ElementResult::same, dtype_of<T>);
   Tensor made = run_met<K, A>("where", condition, x, f);
   if constexpr (dtype.has_value())
     return Typed<ElementOf<*dtype>, fixed_string<Meeting<K, A>::axes>()>(Trusted(),
+                                                                         std::move(made));
+  else
+    return made;
+}
+
+template <class N, class T, FixedString A, class U, FixedString B, class F>
+auto typed_clamp(const Typed<T, A>& x, const Typed<U, B>& bound, const F& f) {
+  constexpr std::optional<DType> common = common_dtype(dtype_of<T>, dtype_of<U>);
+  static_assert(common.has_value(), "no dtype holds all numbers of both: cast one with .to(dtype)");
+  constexpr std::optional<DType> dtype = element_result_beside<N>(ElementResult::same, *common);
+  Tensor made = run_met<A, B>("clamp", x, bound, f);
+  if constexpr (dtype.has_value())
+    return Typed<ElementOf<*dtype>, fixed_string<Meeting<A, B>::axes>()>(Trusted(),
                                                                          std::move(made));
   else
     return made;
@@ -193,43 +221,9 @@ auto typed_where(const Tensor& condition, const Tensor& x, const F& f) {
     return detail::typed_element<detail::ElementResult::result>(                         \
         x, ein::function(static_cast<const Tensor&>(x)));                                \
   }
-EIN_TYPED_UNARY(sign, same)
-EIN_TYPED_UNARY(floor, same)
-EIN_TYPED_UNARY(ceil, same)
-EIN_TYPED_UNARY(round, same)
-EIN_TYPED_UNARY(trunc, same)
-EIN_TYPED_UNARY(relu, same)
-EIN_TYPED_UNARY(bitwise_not, same)
+EIN_FOR_EACH_UNARY(EIN_TYPED_UNARY)
 EIN_TYPED_UNARY(operator-, same)
 EIN_TYPED_UNARY(operator~, same)
-EIN_TYPED_UNARY(isnan, boolean)
-EIN_TYPED_UNARY(isinf, boolean)
-EIN_TYPED_UNARY(isfinite, boolean)
-EIN_TYPED_UNARY(logical_not, boolean)
-EIN_TYPED_UNARY(sqrt, floating)
-EIN_TYPED_UNARY(rsqrt, floating)
-EIN_TYPED_UNARY(exp, floating)
-EIN_TYPED_UNARY(exp2, floating)
-EIN_TYPED_UNARY(expm1, floating)
-EIN_TYPED_UNARY(log, floating)
-EIN_TYPED_UNARY(log2, floating)
-EIN_TYPED_UNARY(log1p, floating)
-EIN_TYPED_UNARY(sin, floating)
-EIN_TYPED_UNARY(cos, floating)
-EIN_TYPED_UNARY(tan, floating)
-EIN_TYPED_UNARY(asin, floating)
-EIN_TYPED_UNARY(acos, floating)
-EIN_TYPED_UNARY(atan, floating)
-EIN_TYPED_UNARY(sinh, floating)
-EIN_TYPED_UNARY(cosh, floating)
-EIN_TYPED_UNARY(tanh, floating)
-EIN_TYPED_UNARY(erf, floating)
-EIN_TYPED_UNARY(erfinv, floating)
-EIN_TYPED_UNARY(sigmoid, floating)
-EIN_TYPED_UNARY(softplus, floating)
-EIN_TYPED_UNARY(log_sigmoid, floating)
-EIN_TYPED_UNARY(gelu, floating)
-EIN_TYPED_UNARY(silu, floating)
 #undef EIN_TYPED_UNARY
 // clang-format on
 
@@ -260,49 +254,10 @@ auto abs(const Typed<T, A>& x) {
     return detail::typed_beside_number<detail::ElementResult::result, N>(                \
         b, ein::function(Scalar(a), static_cast<const Tensor&>(b)));                             \
   }
-EIN_TYPED_BINARY(add, same)
-EIN_TYPED_BINARY(operator+, same)
-EIN_TYPED_BINARY(sub, same)
-EIN_TYPED_BINARY(operator-, same)
-EIN_TYPED_BINARY(mul, same)
-EIN_TYPED_BINARY(operator*, same)
-EIN_TYPED_BINARY(pow, same)
-EIN_TYPED_BINARY(remainder, same)
-EIN_TYPED_BINARY(operator%, same)
-EIN_TYPED_BINARY(floor_divide, same)
-EIN_TYPED_BINARY(minimum, same)
-EIN_TYPED_BINARY(maximum, same)
-EIN_TYPED_BINARY(bitwise_and, same)
-EIN_TYPED_BINARY(operator&, same)
-EIN_TYPED_BINARY(bitwise_or, same)
-EIN_TYPED_BINARY(operator|, same)
-EIN_TYPED_BINARY(bitwise_xor, same)
-EIN_TYPED_BINARY(operator^, same)
-EIN_TYPED_BINARY(left_shift, same)
-EIN_TYPED_BINARY(operator<<, same)
-EIN_TYPED_BINARY(right_shift, same)
-EIN_TYPED_BINARY(operator>>, same)
-EIN_TYPED_BINARY(div, floating)
-EIN_TYPED_BINARY(operator/, floating)
-EIN_TYPED_BINARY(logaddexp, floating)
-EIN_TYPED_BINARY(atan2, floating)
-EIN_TYPED_BINARY(hypot, floating)
-EIN_TYPED_BINARY(less, boolean)
-EIN_TYPED_BINARY(operator<, boolean)
-EIN_TYPED_BINARY(less_equal, boolean)
-EIN_TYPED_BINARY(operator<=, boolean)
-EIN_TYPED_BINARY(greater, boolean)
-EIN_TYPED_BINARY(operator>, boolean)
-EIN_TYPED_BINARY(greater_equal, boolean)
-EIN_TYPED_BINARY(operator>=, boolean)
-EIN_TYPED_BINARY(equal, boolean)
-EIN_TYPED_BINARY(operator==, boolean)
-EIN_TYPED_BINARY(not_equal, boolean)
-EIN_TYPED_BINARY(operator!=, boolean)
-EIN_TYPED_BINARY(logical_and, boolean)
-EIN_TYPED_BINARY(operator&&, boolean)
-EIN_TYPED_BINARY(logical_or, boolean)
-EIN_TYPED_BINARY(operator||, boolean)
+EIN_FOR_EACH_BINARY(EIN_TYPED_BINARY)
+#define EIN_TYPED_OPERATOR(name, function, result) EIN_TYPED_BINARY(name, result)
+EIN_FOR_EACH_OPERATOR(EIN_TYPED_OPERATOR)
+#undef EIN_TYPED_OPERATOR
 #undef EIN_TYPED_BINARY
 // clang-format on
 
@@ -317,17 +272,12 @@ auto where(const Typed<C, K>& condition, const Typed<T, A>& a, const Typed<U, B>
   constexpr auto axes = detail::fixed_string<detail::Meeting<both, K>::axes>();
   constexpr std::optional<DType> dtype = common_dtype(dtype_of<T>, dtype_of<U>);
   static_assert(dtype.has_value(), "no dtype holds all numbers of both: cast one with .to(dtype)");
-  detail::require_pair<A, B>("where", a, b);
-  detail::require_pair<A, K>("where", a, condition);
-  detail::require_pair<B, K>("where", b, condition);
-  const std::size_t ones = grammar::greater(
-      detail::open_dimensions(condition, K.view()),
-      grammar::greater(detail::open_dimensions(a, A.view()), detail::open_dimensions(b, B.view())));
-  const Tensor of_a = detail::read_along<axes, A>(a, ones),
-               of_b = detail::read_along<axes, B>(b, ones);
   return Typed<ElementOf<*dtype>, axes>(
       detail::Trusted(),
-      where(detail::read_along<axes, K>(condition, ones), Operand(of_a), Operand(of_b)));
+      detail::run_three_met<A, B, K>("where", a, b, condition,
+                                     [](const Tensor& x, const Tensor& y, const Tensor& test) {
+                                       return where(test, Operand(x), Operand(y));
+                                     }));
 }
 template <class C, FixedString K, class T, FixedString A, detail::RealNumber N>
 auto where(const Typed<C, K>& condition, const Typed<T, A>& a, N b) {
@@ -349,6 +299,38 @@ template <class T, FixedString A, detail::RealNumber L, detail::RealNumber H>
 auto clamp(const Typed<T, A>& x, L low, H high) {
   return detail::typed_beside_number<detail::ElementResult::same, std::common_type_t<L, H>>(
       x, clamp(static_cast<const Tensor&>(x), Operand(Scalar(low)), Operand(Scalar(high))));
+}
+
+/// Between two tensors, or a tensor and a number; all meet by name.
+template <class T, FixedString A, class L, FixedString B, class H, FixedString C>
+auto clamp(const Typed<T, A>& x, const Typed<L, B>& low, const Typed<H, C>& high) {
+  detail::check_meeting<A, B>();
+  constexpr auto both = detail::fixed_string<detail::Meeting<A, B>::axes>();
+  detail::check_meeting<both, C>();
+  constexpr auto axes = detail::fixed_string<detail::Meeting<both, C>::axes>();
+  constexpr std::optional<DType> bounds = common_dtype(dtype_of<L>, dtype_of<H>);
+  constexpr std::optional<DType> dtype = bounds ? common_dtype(dtype_of<T>, *bounds) : std::nullopt;
+  static_assert(dtype.has_value(), "no dtype holds all numbers of these: cast with .to(dtype)");
+  return Typed<ElementOf<*dtype>, axes>(
+      detail::Trusted(),
+      detail::run_three_met<A, B, C>(
+          "clamp", x, low, high, [](const Tensor& value, const Tensor& least, const Tensor& most) {
+            return clamp(value, Operand(least), Operand(most));
+          }));
+}
+template <class T, FixedString A, class L, FixedString B, detail::RealNumber N>
+auto clamp(const Typed<T, A>& x, const Typed<L, B>& low, N high) {
+  detail::check_meeting<A, B>();
+  return detail::typed_clamp<N>(x, low, [&](const Tensor& value, const Tensor& bound) {
+    return clamp(value, Operand(bound), Operand(Scalar(high)));
+  });
+}
+template <class T, FixedString A, detail::RealNumber N, class H, FixedString B>
+auto clamp(const Typed<T, A>& x, N low, const Typed<H, B>& high) {
+  detail::check_meeting<A, B>();
+  return detail::typed_clamp<N>(x, high, [&](const Tensor& value, const Tensor& bound) {
+    return clamp(value, Operand(Scalar(low)), Operand(bound));
+  });
 }
 
 // --- operations along axes in brackets, which the result keeps ---
@@ -381,6 +363,19 @@ EIN_TYPED_NAMED(cummin, )
 EIN_TYPED_NAMED(logcumsumexp, )
 EIN_TYPED_NAMED(flip, )
 #undef EIN_TYPED_NAMED
+
+#define EIN_TYPED_SCAN(function)                                                             \
+  template <class T, FixedString A, DType dtype>                                             \
+  auto function(const Typed<T, A>& x,                                                        \
+                const detail::TypedPattern<Operation::function, Typed<T, A>>& pattern,       \
+                StaticResultDType<dtype> as) {                                               \
+    return Typed<ElementOf<dtype>, A>(                                                       \
+        detail::Trusted(),                                                                   \
+        function(static_cast<const Tensor&>(x), detail::untyped(pattern), ResultDType(as))); \
+  }
+EIN_TYPED_SCAN(cumsum)
+EIN_TYPED_SCAN(cumprod)
+#undef EIN_TYPED_SCAN
 
 template <class T, FixedString A>
 auto layer_norm(const Typed<T, A>& x,

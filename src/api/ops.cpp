@@ -61,6 +61,8 @@ Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shap
                const CallOptions& options) {
   if (op == Operation::parse_shape || is_of_a_mesh(op))
     throw Error(ErrorKind::value, "graph_of: " + std::string(name(op)) + " computes nothing");
+  if (info(op).takes_a_function)
+    throw Error(ErrorKind::value, "graph_of: what map computes, its function says");
   const CallPattern parsed(op, detail::PatternArgument(pattern.text));
   std::vector<OperandType> types;
   for (const Shape& shape : shapes) {

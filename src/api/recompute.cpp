@@ -190,7 +190,7 @@ std::vector<Tensor> detail::checkpoint(std::shared_ptr<const void> context, Tens
     }
     for (const Tensor& result : found) {
       flows.push_back(result.requires_grad());
-      results.push_back(result.detach());
+      results.push_back(without_history(result));
     }
     // The calls are forgotten here.
   }

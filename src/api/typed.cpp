@@ -32,10 +32,10 @@ class TypeCheck {
   TypeCheck(const Tensor& x, const SpecReading& spec)
       : x_(x), spec_(spec), names_(innermost ? ScopeAccess::sizes(*innermost) : own_names_) {}
 
-  void require_dtype(DType dtype) const {
-    if (x_.dtype() == dtype) return;
+  void require_dtype(bool fits, std::string_view wanted) const {
+    if (fits) return;
     raise(ErrorKind::dtype,
-          "the type wants " + std::string(name(dtype)) + ", the tensor holds " +
+          "the type wants " + std::string(wanted) + ", the tensor holds " +
               std::string(name(x_.dtype())),
           {});
   }
@@ -175,8 +175,33 @@ namespace detail {
 
 void require_type(const Tensor& x, DType dtype, const SpecReading& axes) {
   TypeCheck check(x, axes);
-  check.require_dtype(dtype);
+  check.require_dtype(x.dtype() == dtype, name(dtype));
   check.run();
+}
+void require_type(const Tensor& x, DTypeKind kind, const SpecReading& axes) {
+  TypeCheck check(x, axes);
+  check.require_dtype(is_of(kind, x.dtype()),
+                      kind == DTypeKind::floating ? "a floating-point dtype" : "an integer dtype");
+  check.run();
+}
+
+Size size_of_axis(const Tensor& x, std::string_view axes, std::string_view name) {
+  const SpecReading spec = grammar::read_shape_spec(axes);
+  const std::size_t place = grammar::find_axis(spec, name);
+  if (place == SIZE_MAX) {
+    std::string names;
+    for (const SpecDim& dim : spec.dims) {
+      if (!spec.is_name(dim)) continue;
+      names += names.empty() ? "'" : ", '";
+      names += std::string(spec.text_of(spec.steps[dim.first].span)) + "'";
+    }
+    throw Error(ErrorKind::axis_argument,
+                "size_of: no axis of the type \"" + std::string(axes) +
+                    "\", or more than one, is '" + std::string(name) + "'; " +
+                    (names.empty() ? "it names none" : "it names " + names));
+  }
+  const std::size_t behind = grammar::place_from_the_end(spec, place);
+  return x.shape()[behind > 0 ? x.rank() - behind : place];
 }
 
 }  // namespace detail

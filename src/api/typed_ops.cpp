@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "runtime/trace.hpp"
 
 namespace ein::detail {
 namespace {
@@ -38,8 +39,12 @@ std::string word_of(std::string_view axes, std::int8_t place) {
 void require_meeting(const char* what, const StaticMeeting& meeting,
                      const MeetingOperands& operands) {
   const Shape &a = operands.a.shape(), &b = operands.b.shape();
+  const engine::Trace* const trace = engine::Trace::active();
+  const bool is_of_map = trace && !trace->remembers();
   for (const StaticMeeting::Pair& pair : meeting.pairs()) {
     const Size of_a = a[place_of(pair.of_a, a.rank())], of_b = b[place_of(pair.of_b, b.rank())];
+    // A function that map was given sees operands without an axis that others have: 1 there.
+    if (is_of_map && (is_one(of_a) || is_one(of_b))) continue;
     if (of_a != of_b)
       fail(what, operands, "axis '" + word_of(operands.axes_a, pair.of_a) + "'", of_a, of_b);
   }

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tensor/compute_type.hpp"
+
 namespace ein {
 
 ValueId append(Graph& graph, Op op) {
@@ -56,6 +58,17 @@ std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes
     extent *= axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
   }
   return extent;
+}
+
+ValueId converted(Graph& graph, ValueId value, DType to) {
+  const DType from = graph.op(value).dtype;
+  if (from == to) return value;
+  Op op = plain_op(OpKind::map, to, graph.op(value).shape);
+  op.inputs = {value};
+  op.reads = {op.write};
+  op.expr = Ex::input(0);
+  op.compute = conversion_type(from, to);
+  return append(graph, std::move(op));
 }
 
 Ex points_of(std::span<const Size> sizes) {

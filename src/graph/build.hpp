@@ -29,6 +29,9 @@ Shape shape_of(const Access& access, const std::vector<Axis>& axes);
 /// none of another.
 std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes);
 
+/// A value in another dtype.
+ValueId converted(Graph& graph, ValueId value, DType to);
+
 /// The number of points that axes of these sizes have, as a constant.
 Ex points_of(std::span<const Size> sizes);
 

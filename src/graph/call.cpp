@@ -102,20 +102,9 @@ class CallGraph {
     return finish();
   }
   Graph finish() {
-    for (ValueId& output : graph_.outputs) output = converted(output);
+    for (ValueId& output : graph_.outputs) output = converted(graph_, output, result_dtype());
     verify(graph_);
     return std::move(graph_);
-  }
-  /// The value in the dtype of the results.
-  ValueId converted(ValueId value) {
-    const DType from = graph_.op(value).dtype, to = result_dtype();
-    if (from == to) return value;
-    Op op = plain_op(OpKind::map, to, graph_.op(value).shape);
-    op.inputs = {value};
-    op.reads = {op.write};
-    op.expr = Ex::input(0);
-    op.compute = conversion_type(from, to);
-    return add(std::move(op));
   }
   DType dtype() const { return operands_[0].dtype; }
   /// The dtype of the results, as the call says it or by itself.
@@ -183,13 +172,8 @@ class CallGraph {
     stack_operands();
     const Solved s = solved();
     require_defined(call_.reduction, dtype(), s, call_.pattern, shapes_[0]);
-    // Sum, max ... of one element is that element: nothing to compute.
-    const Reduction r = call_.reduction;
-    const bool is_identity = r == Reduction::sum || r == Reduction::prod || r == Reduction::max ||
-                             r == Reduction::min || r == Reduction::mean;
-    if (!reduces(s.write, s.axes) && is_identity)
-      return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
-    return build_reduction(graph_, r, s, values_[0], dtype_to_combine(dtype(), result_dtype()));
+    return build_reduction(graph_, call_.reduction, s, values_[0],
+                           dtype_to_combine(dtype(), result_dtype()));
   }
 
   ValueId einsum() {

@@ -244,6 +244,17 @@ Reduction reduction_named(std::string_view name) {
 
 ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x,
                         DType result) {
+  // Sum, max ... of one element is that element: nothing to compute.
+  const bool is_identity = reduction == Reduction::sum || reduction == Reduction::prod ||
+                           reduction == Reduction::max || reduction == Reduction::min ||
+                           reduction == Reduction::mean;
+  if (!reduces(solved.write, solved.axes) && is_identity) {
+    Op op = op_of(OpKind::reindex, {{x, solved.reads[0]}}, {solved.write, solved.shape},
+                  graph.op(x).dtype);
+    op.axes = solved.axes;
+    drop_unused_axes(op);
+    return append(graph, std::move(op));
+  }
   Build build(graph, solved, x, result);
   return builders[static_cast<std::size_t>(reduction)](build).id;
 }

@@ -88,6 +88,9 @@ class Solver {
         const auto [same, is_new] = number_of.try_emplace(pattern_.name_of(term));
         if (is_new) same->second = add_axis(text);
         axis_of_[i] = same->second;
+        if (term.value > 0)
+          axes_[static_cast<std::size_t>(axis_of_[i])] = {
+              text, term.value, {"the pattern", term.span}};
       } else if (term.kind == TermKind::unnamed ||
                  (term.kind == TermKind::number && term.value > 1)) {
         axis_of_[i] = add_axis(text);
@@ -145,6 +148,13 @@ class Solver {
                   ", which is negative",
               {{term->span, to_string(size.size)}});
       }
+      if (axis->size && *axis->size != size.size) {
+        raise(ErrorKind::axis_argument,
+              "axis '" + axis->name + "' has two sizes: " + to_string(*axis->size) +
+                  " in the pattern, " + to_string(size.size) + " in the call",
+              {{*axis->source.span, to_string(*axis->size)}});
+      }
+      if (axis->size) continue;
       axis->size = size.size;
       axis->source = {"the call", std::nullopt};
     }
@@ -160,11 +170,13 @@ class Solver {
     }
     if (*a.size == size) return;
     std::vector<Mark> marks{{span, to_string(size)}};
-    if (a.source.span && *a.source.span == span) {
+    const bool is_anonymous = a.name[0] >= '0' && a.name[0] <= '9';
+    if (is_anonymous && a.source.span && *a.source.span == span) {
       raise(ErrorKind::size,
             "anonymous axis '" + a.name + "' is " + to_string(size) + " in " + operand(k), marks);
     }
-    if (a.source.span) marks.push_back({*a.source.span, to_string(*a.size)});
+    if (a.source.span && *a.source.span != span)
+      marks.push_back({*a.source.span, to_string(*a.size)});
     raise(ErrorKind::size,
           "axis '" + a.name + "' has two sizes: " + to_string(*a.size) + " in " + a.source.where +
               ", " + to_string(size) + " in " + operand(k),

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "runtime/complex.hpp"
 #include "runtime/custom.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein {
 namespace engine {
@@ -23,7 +24,7 @@ class CustomNode final : public Node {
         arguments_(arguments.begin(), arguments.end()),
         inside_(std::move(inside)) {
     // Without their states, which hold this node.
-    for (const Tensor& result : results) results_.emplace_back(result.detach());
+    for (const Tensor& result : results) results_.emplace_back(without_history(result));
   }
 
   void set_states(const std::shared_ptr<Node>& self, std::span<const Tensor> results) {
@@ -129,7 +130,7 @@ CustomScope::~CustomScope() { innermost_scope = outer_; }
 std::vector<Tensor> CustomScope::stand_ins(std::span<const Tensor> arguments) const {
   std::vector<Tensor> found;
   for (const Tensor& argument : arguments) {
-    found.push_back(argument.detach());
+    found.push_back(without_history(argument));
     if (argument.requires_grad()) mark({&found.back(), 1});
   }
   return found;
@@ -164,6 +165,12 @@ void CustomScope::note(const std::string& call, Operands operands,
 
 std::vector<Tensor> detail::custom(std::shared_ptr<const void> functions, TensorFunction call,
                                    TensorFunction pull_back, std::span<const Tensor> x) {
+  if (const engine::Trace* trace = engine::Trace::active(); trace && trace->is_of_a_call()) {
+    throw Error(ErrorKind::value,
+                "custom: inside of a function that map or vmap was given, whose gradient is that "
+                "of all its calls, a gradient of one's own would be lost\n"
+                "  help: give map or vmap to the function of custom");
+  }
   std::vector<Tensor> results;
   std::shared_ptr<engine::CustomArguments> inside;
   if (grad_is_enabled()) {
@@ -172,10 +179,10 @@ std::vector<Tensor> detail::custom(std::shared_ptr<const void> functions, Tensor
     const NoGrad not_remembered;
     // One may be an argument itself, or a view of it.
     for (const Tensor& result : call(functions.get(), scope.stand_ins(x)))
-      results.push_back(result.detach());
+      results.push_back(engine::without_history(result));
   } else {
     results = call(functions.get(), x);
-    for (Tensor& result : results) result = result.detach();
+    for (Tensor& result : results) result = engine::without_history(result);
   }
   engine::GradStates inputs;
   std::vector<const Tensor*> operands;

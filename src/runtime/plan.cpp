@@ -207,9 +207,14 @@ std::vector<Tensor> run(const Plan& plan, Operands given) {
       trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
   const bool flows = std::any_of(operands.begin(), operands.end(),
                                  [](const Tensor* x) { return x->requires_grad(); });
-  if (flows && grad_is_enabled())
+  // A map is differentiated as a whole.
+  if (trace && trace->is_in_no_grad()) {
+    for (Tensor& result : results) result = trace->detached(result);
+  }
+  const bool remembers = grad_is_enabled() && (!trace || trace->remembers());
+  if (flows && remembers)
     remember_call(plan, operands, results);
-  else if (flows)
+  else if (flows && !grad_is_enabled())
     CustomScope::note(plan.call(), operands, results);
   if (plan.has_complex_results()) {
     for (std::size_t r = 0; r < results.size(); ++r) {

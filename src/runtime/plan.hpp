@@ -151,7 +151,10 @@ enum class KeyKind : std::int64_t {
   slice_at = -7,
   einsum_into = -8,
   reduce_by = -9,
-  reshard = -10
+  reshard = -10,
+  recorded = -11,
+  points = -12,
+  reduced_points = -13
 };
 inline void add(PlanKey& key, KeyKind kind) { key.add(static_cast<std::int64_t>(kind)); }
 

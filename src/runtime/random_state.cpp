@@ -42,7 +42,7 @@ namespace engine {
 
 RandomPlace random_place() {
   if (replayed) return *replayed;
-  if (const Trace* trace = Trace::active()) return {{0, trace->streams()}, true};
+  if (const Trace* trace = Trace::of_random_numbers()) return {{0, trace->streams()}, true};
   return {random_state()};
 }
 
@@ -53,7 +53,7 @@ RandomReplay::~RandomReplay() { replayed = outer_; }
 Ex next_random(ScalarOp distribution) {
   if (replayed && replayed->of_run)
     return Ex::random_of_run(distribution, replayed->state.streams++);
-  Trace* const trace = Trace::active();
+  Trace* const trace = Trace::of_random_numbers();
   if (trace && !replayed) return Ex::random_of_run(distribution, trace->next_stream());
   const RandomOrigin origin = take_streams(1);
   return Ex::random(distribution, origin.seed, origin.stream);

@@ -350,7 +350,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
     throw Error(ErrorKind::shape, "set_grad: the gradient has shape " +
                                       gradient.shape().to_string() + ", the tensor " +
                                       shape().to_string());
-  data_->grad->grad = engine::as_real(gradient).detach();
+  data_->grad->grad = engine::without_history(engine::as_real(gradient));
   if (engine::Trace* trace = engine::Trace::active()) trace->forget_later(data_->grad);
 }
 void Tensor::zero_grad() const {
@@ -363,15 +363,37 @@ void Tensor::retain_grad() const {
   data_->grad->retains = true;
 }
 Tensor Tensor::detach() const {
-  detail::TensorData data = *data_;
+  engine::Trace* const trace = engine::Trace::active();
+  const bool is_of_a_call = trace && trace->is_of_a_call() && trace->has(*this);
+  return is_of_a_call ? trace->detached(*this) : engine::without_history(*this);
+}
+
+Tensor engine::without_history(const Tensor& x) {
+  detail::TensorData data = x.impl();
   data.grad = nullptr;
   return Tensor(std::make_shared<const detail::TensorData>(std::move(data)));
 }
 
 // --- functions ---
 
+namespace engine {
+namespace {
+/// Inside of a function that map was given, whose calls are not remembered one by one.
+void require_memory(const char* what) {
+  const Trace* const trace = Trace::active();
+  if (!trace || trace->remembers()) return;
+  throw Error(ErrorKind::value,
+              std::string(what) +
+                  ": inside of a function that map was given no gradients are taken"
+                  "\n  help: take them of what map returns, or of a function "
+                  "that vmap is given");
+}
+}  // namespace
+}  // namespace engine
+
 Tensor detail::differentiable(const Tensor& x) {
-  const Tensor alias = x.detach();
+  engine::require_memory("gradients");
+  const Tensor alias = engine::without_history(x);
   if (x.requires_grad() && grad_is_enabled()) {
     engine::attach(std::make_shared<engine::AliasNode>(engine::GradStates{x.impl().grad},
                                                        std::span(&alias, 1)),
@@ -384,6 +406,7 @@ Tensor detail::differentiable(const Tensor& x) {
 
 std::vector<Tensor> gradients(const Tensor& result, const Tensor& cotangent,
                               std::span<const Tensor> inputs, bool create_graph) {
+  engine::require_memory("gradients");
   engine::require_cotangent("gradients", result, cotangent);
   engine::GradStates targets;
   for (const Tensor& input : inputs) {

@@ -134,6 +134,10 @@ class Watch {
   std::unordered_map<const Storage*, std::size_t> place_;
 };
 
+/// The same tensor, to which no gradient flows. (Tensor::detach in a trace of a call also says so
+/// to the call's derivative.)
+Tensor without_history(const Tensor& x);
+
 /// The leaf is no longer a parameter of its module, another tensor took its place.
 void mark_replaced(const Tensor& parameter);
 bool is_replaced(const Tensor& parameter);

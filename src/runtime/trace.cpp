@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include <ein/autograd.hpp>
 #include <ein/error.hpp>
 #include "compile/operand.hpp"
 #include "graph/build.hpp"
@@ -12,6 +13,7 @@
 #include "runtime/mesh.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/writes.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 
@@ -26,9 +28,15 @@ std::uint64_t next_number() {
 }
 
 bool is_same_view(const Tensor& a, const Tensor& b) {
+  const detail::TracedValue &of_a = a.impl().traced, &of_b = b.impl().traced;
   return a.storage() == b.storage() && a.impl().placed == b.impl().placed &&
-         a.offset() == b.offset() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         a.strides() == b.strides();
+         of_a.trace == of_b.trace && of_a.id == of_b.id && a.offset() == b.offset() &&
+         a.dtype() == b.dtype() && a.shape() == b.shape() && a.strides() == b.strides();
+}
+
+/// And whether gradients flow to both alike.
+bool is_same(const Tensor& a, const Tensor& b) {
+  return is_same_view(a, b) && a.impl().grad == b.impl().grad;
 }
 
 bool is_leaf(const Tensor& x) { return x.impl().grad && !x.impl().grad->node; }
@@ -80,7 +88,13 @@ void require_no_trace(const char* call, const char* help) {
                                     help);
 }
 
-Trace::Trace() : number_(next_number()), outer_(std::exchange(innermost, this)) {}
+Trace::Trace(Of of)
+    : of_(of),
+      began_with_gradients_(grad_is_enabled()),
+      number_(next_number()),
+      outer_(std::exchange(innermost, this)) {
+  if (is_of_a_call() && outer_) mesh_ = outer_->mesh_;
+}
 
 Trace::~Trace() {
   innermost = outer_;
@@ -92,6 +106,23 @@ Trace::~Trace() {
 }
 
 Trace* Trace::active() { return innermost; }
+
+bool Trace::is_in_no_grad() const {
+  return !remembers() && began_with_gradients_ && !grad_is_enabled();
+}
+
+Trace* Trace::of_random_numbers() {
+  Trace* trace = innermost;
+  while (trace && trace->is_of_a_call()) {
+    if (trace->of_ == Of::map) {
+      throw Error(ErrorKind::value,
+                  "map: the function draws random numbers\n"
+                  "  help: draw them before, and make them an operand");
+    }
+    trace = trace->outer_;
+  }
+  return trace;
+}
 
 Tensor Trace::traced(ValueId id, Device device) const {
   const Op& op = graph_.op(id);
@@ -118,9 +149,14 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
 }
 
 void Trace::note_read(detail::ReadSetting read) {
+  // What one call of an outer function reads, that function reads.
+  if (is_of_a_call() && outer_ && !known_.contains(read.setting.get())) outer_->note_read(read);
   if (known_.insert(read.setting.get()).second) reads_.settings.push_back(std::move(read));
 }
-void Trace::note_set(const detail::Setting& setting) { known_.insert(&setting); }
+void Trace::note_set(const detail::Setting& setting) {
+  known_.insert(&setting);
+  if (is_of_a_call() && outer_) outer_->note_set(setting);
+}
 
 void Trace::note_flow(const Tensor& x) {
   // Of a computed tensor it cannot change.
@@ -141,6 +177,7 @@ std::optional<Size> Trace::size_named(std::string_view name) const {
   for (const auto& [known, size] : names_) {
     if (known == name) return size;
   }
+  if (is_of_a_call() && outer_) return outer_->size_named(name);
   return std::nullopt;
 }
 
@@ -162,9 +199,10 @@ Trace::View Trace::view_of(ValueId id) const {
 }
 
 Trace::View Trace::view_of(const Tensor& x) const {
-  if (x.impl().is_traced()) return view_of(x.impl().traced.id);
-  const auto captured = std::find_if(captured_.begin(), captured_.end(),
-                                     [&](const Tensor& known) { return is_same_view(known, x); });
+  if (has(x)) return view_of(x.impl().traced.id);
+  const auto captured = std::find_if(captured_.begin(), captured_.end(), [&](const Tensor& known) {
+    return is_of_a_call() ? is_same(known, x) : is_same_view(known, x);
+  });
   const ValueId id = captured_ids_[static_cast<std::size_t>(captured - captured_.begin())];
   return {id, layout_of(x), -1, current(id)};
 }
@@ -181,9 +219,9 @@ ValueId Trace::renewed(ValueId id) {
 }
 
 ValueId Trace::value_of(const Tensor& x) {
-  if (x.impl().is_traced()) {
+  if (has(x) || (x.impl().is_traced() && !is_of_a_call())) {
     const detail::TracedValue value = x.impl().traced;
-    if (value.trace != number_) {
+    if (!has(x)) {
       throw Error(
           ErrorKind::value,
           "a tensor of shape " + x.shape().to_string() +
@@ -213,12 +251,12 @@ ValueId Trace::value_of(const Tensor& x) {
                     "inside the function after the write");
   }
   for (std::size_t i = 0; i < captured_.size(); ++i) {
-    if (!is_same_view(captured_[i], x)) continue;
+    if (!(is_of_a_call() ? is_same(captured_[i], x) : is_same_view(captured_[i], x))) continue;
     if (is_leaf(x)) is_parameter_[i] = true;
     return current_[i];
   }
   if (x.is_placed()) lies_on(x.impl().placed->mesh);
-  captured_.push_back(x.detach());
+  captured_.push_back(is_of_a_call() ? x : x.detach());
   is_parameter_.push_back(is_leaf(x));
   captured_ids_.push_back(
       append(graph_, {.kind = OpKind::input, .dtype = x.dtype(), .shape = x.shape()}));
@@ -238,7 +276,7 @@ std::vector<Tensor> Trace::splice(const Graph& call, Operands operands, Device d
     if (op.kind == OpKind::input) {
       const Tensor& operand = *operands[input++];
       const ValueId id = value_of(operand);
-      if (!operand.impl().is_traced())
+      if (!has(operand))
         moved.push_back({id, view_of(operand), true});
       else
         moved.push_back({id, view_of(id), views_.count(id) == 0});
@@ -304,6 +342,22 @@ std::pair<ValueId, Size> Trace::as_sum(ValueId id) const {
     id = op.inputs[0];
   }
   return {id, number};
+}
+
+Tensor Trace::detached(const Tensor& x) {
+  const Tensor real = as_real(x);
+  Graph graph;
+  append(graph, {.kind = OpKind::input, .dtype = real.dtype(), .shape = real.shape()});
+  Op op = plain_op(OpKind::map, real.dtype(), real.shape());
+  op.inputs = {0};
+  op.reads = {op.write};
+  op.expr = Ex::input(0);
+  op.compute = compute_type(real.dtype());
+  op.marks.detached = true;
+  graph.outputs = {append(graph, std::move(op))};
+  const Tensor* const operand = &real;
+  const Tensor made = splice(graph, {&operand, 1}, x.device()).front();
+  return is_complex(x.dtype()) ? as_complex(made) : made;
 }
 
 std::optional<Size> Trace::difference(const Tensor& to, const Tensor& from) {
@@ -410,6 +464,11 @@ void Trace::require_gradients_used() const {
 }
 
 void Trace::assign(const Tensor& target, const Tensor& value) {
+  if (is_of_a_call()) {
+    throw Error(ErrorKind::value, "a tensor of shape " + target.shape().to_string() +
+                                      " is written to inside of a function that map or vmap was "
+                                      "given\n  help: return the new value");
+  }
   if (target.impl().is_traced()) return write(target, value);
   value_of(target);
   const ValueId id = value_of(value);

@@ -33,13 +33,20 @@ struct TraceReads {
 /// While it lives, this thread's calls are recorded instead of run.
 class Trace {
  public:
-  Trace();
+  /// A function is compiled and runs again and again. The others are one call, which runs at once
+  /// and writes to nothing; what it uses from outside has its history. That of a map is
+  /// differentiated as a whole, so that it remembers nothing itself.
+  enum class Of : std::uint8_t { function, call, map };
+  explicit Trace(Of of = Of::function);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
   /// The innermost trace of this thread, or null.
   static Trace* active();
+  /// The one of whose runs random numbers that are drawn now are, or null. An Error of kind `value`
+  /// in one of a map.
+  static Trace* of_random_numbers();
 
   /// A traced tensor that stands for an argument, whose shape and strides may be formulas.
   Tensor argument(const Tensor& like, const Shape& shape, const Strides& strides);
@@ -55,6 +62,10 @@ class Trace {
   void note_flow_set(const Tensor& x);
   /// What the function read besides tensors, as it was then.
   TraceReads take_reads() { return std::move(reads_); }
+  bool is_of_a_call() const { return of_ != Of::function; }
+  bool remembers() const { return of_ != Of::map; }
+  /// Whether a map's function is inside of a NoGrad of its own.
+  bool is_in_no_grad() const;
   /// Null where nothing says one.
   const MeshPointer& mesh() const { return mesh_; }
   /// The size of this name; none if no type has it.
@@ -72,6 +83,12 @@ class Trace {
   [[noreturn]] static void refuse_write(const Tensor& x, const char* what);
   /// The number of a random stream, counted from the run's first.
   std::uint64_t next_stream() { return streams_++; }
+  /// A value of this trace as a constant to differentiation.
+  Tensor detached(const Tensor& x);
+  /// Whether it is a value of this trace.
+  bool has(const Tensor& x) const {
+    return x.impl().is_traced() && x.impl().traced.trace == number_;
+  }
   /// A mark of operations that repeat earlier ones and must not be taken for them.
   int next_again() { return ++agains_; }
   /// A gradient that belongs to this trace was left at a tensor from outside.
@@ -119,6 +136,8 @@ class Trace {
   ValueId current(ValueId owner) const;
   Tensor traced(ValueId id, Device device) const;
 
+  const Of of_;
+  const bool began_with_gradients_;
   std::uint64_t number_;
   Trace* outer_;
   Graph graph_;

@@ -219,6 +219,40 @@ Operation reduction() {
           R == Reduction::sum ? 6 : 2};
 }
 
+/// Two operands as einsum has them; `kept` percent of their axes are in the result.
+template <int Kept>
+bool make_map(Maker& maker, Step& step) {
+  std::vector<Maker::Axis> axes;
+  const int first = maker.value();
+  if (first < 0) return false;
+  step.pattern = maker.side(maker.shape(first), axes, step, true, false);
+  const int second = maker.value([&](int v) { return maker.dtype(v) == maker.dtype(first); });
+  step.pattern += ", " + maker.side(maker.shape(second), axes, step, true, false);
+  if (points(axes) > most_points) return false;
+  step.pattern += " -> " + maker.joined(maker.shuffled(maker.some(axes, Kept)), true);
+  vary(maker, step, false);
+  return take(step, {first, second}) && step.sizes.size() <= 5;
+}
+/// A function of two elements by the names of axes, and a reduction or none.
+template <class F>
+Operation map_of(const char* function, const F&, std::optional<Reduction> how = {}) {
+  static std::optional<Reduction> reductions;  // of this F, of which there is one row
+  reductions = how;
+  const std::string by = how ? ", \"" + std::string(ein::name(*how)) + "\"" : "";
+  return {"map " + std::string(function) + (how ? " " + std::string(ein::name(*how)) : ""),
+          how ? make_map<50> : make_map<100>,
+          [](const Step& s, Args x) {
+            return with_sizes(s, [&](const auto&... sizes) {
+              const std::optional<Reduction> by = reductions;
+              return by ? map(x[0], x[1], runtime(s.pattern), F(), *by, sizes...)
+                        : map(x[0], x[1], runtime(s.pattern), F(), sizes...);
+            });
+          },
+          "ein::map($0, $1, $p, ein::fn::" + std::string(function) + by + "$h)",
+          "map($0, $1, $p, \"" + std::string(function) + "\"" + by + "$h)",
+          2};
+}
+
 /// A pattern with one axis in brackets, or some at the end; its size is step.whole[0].
 bool make_bracketed(Maker& maker, Step& step, int x, bool may_be_many) {
   if (x < 0 || maker.shape(x).rank() == 0) return false;
@@ -833,6 +867,11 @@ std::vector<Operation> make_table() {
                      reduction<Reduction::nanmean>(),    reduction<Reduction::nanmax>(),
                      reduction<Reduction::nanmin>(),     reduction<Reduction::nanprod>(),
                      reduction<Reduction::nanvar>(),     reduction<Reduction::nanstd>()});
+  t.push_back(map_of("sub", fn::sub));
+  t.push_back(map_of("add", fn::add, Reduction::max));
+  t.push_back(map_of("mul", fn::mul, Reduction::sum));
+  t.push_back(map_of("maximum", fn::maximum, Reduction::sum));
+  t.push_back(map_of("minimum", fn::minimum, Reduction::max));
   t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)",
                "rearrange($0, $p$h)", 6});
   t.push_back(

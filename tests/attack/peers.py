@@ -392,6 +392,22 @@ class Replay:
             data = self.library.einsum(",".join(terms) + "->" + "".join(letters[a] for a in flat), arrays)
         return self.give(self.gathered(data, flat, output, sizes), self.result)
 
+    def map(self, x, y, pattern, function, how=None, **given):
+        """A function of two elements at all points, then as reduce has it."""
+        sides, output = split(pattern)
+        sizes = self.sizes(sides, [x.data.shape, y.data.shape], given)
+        points = []
+        for operand, side in zip((x, y), sides):
+            data, names = self.spread(operand.data, side, sizes)
+            data = self.library.transpose(data, [names.index(a) for a in sizes if a in names])
+            points.append(Value(data.reshape(tuple(sizes[a] if a in names else 1 for a in sizes)), operand.dtype))
+        value = getattr(self, function)(*points)
+        value = Value(self.library.broadcast(value.data, tuple(sizes.values())), value.dtype)
+        text = " ".join(f"a{i}" for i in range(len(sizes))) + " -> "
+        text += " ".join("(" + " ".join(f"a{list(sizes).index(a)}" for a in group) + ")" for group in output)
+        if how is None: return self.rearrange(value, text)
+        return self.reduce(value, text, how)
+
     def matmul(self, a, b):
         if len(a.data.shape) == 1 and len(b.data.shape) == 1: return self.einsum([a, b], "k, k ->")
         if self.library.name == "PyTorch" and compute_type(a.dtype) == "i64": raise Missing

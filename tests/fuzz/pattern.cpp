@@ -122,6 +122,7 @@ void write_terms(const Pattern& pattern, std::uint32_t first, std::uint32_t last
       text += pattern.name_of(term);
       pattern.for_each_mesh_axis(
           term, [&](ein::SourceSpan axis) { text += "@" + std::string(pattern.text_of(axis)); });
+      if (term.kind == TermKind::name && term.value > 0) text += "=" + std::to_string(term.value);
       if (term.marked) text += "]";
     }
   }
@@ -170,9 +171,16 @@ void check_diagnostic(Operation op, const Pattern& pattern, const Mistake& mista
 
 /// The inputs' own texts as the types of the operands. A type that is found must be one.
 void check_types(Operation op, const Pattern& pattern, std::span<const ein::AxisSize> given) {
-  std::vector<ein::grammar::SpecReading> specs;
+  std::vector<std::string> texts;  // without brackets, which types have not
   for (const Side& side : pattern.inputs()) {
-    specs.push_back(ein::grammar::read_shape_spec(pattern.text_of(side.span)));
+    texts.emplace_back(pattern.text_of(side.span));
+    for (char& c : texts.back()) {
+      if (c == '[' || c == ']') c = ' ';
+    }
+  }
+  std::vector<ein::grammar::SpecReading> specs;
+  for (const std::string& text : texts) {
+    specs.push_back(ein::grammar::read_shape_spec(text));
     if (specs.back().mistake) return;
   }
   std::vector<ein::grammar::OperandSpec> operands;
@@ -181,10 +189,14 @@ void check_types(Operation op, const Pattern& pattern, std::span<const ein::Axis
   for (const ein::AxisSize& size : given)
     sizes.push_back({size.name, size.size < 0 ? ein::Size(-1) : size.size});
   const auto moves = op == Operation::reshard ? ein::grammar::Moves::yes : ein::grammar::Moves::no;
-  const ein::grammar::InferredType type = ein::grammar::infer_type(pattern, operands, sizes, moves);
-  require(
-      type.mistake || !type.is_known || !ein::grammar::read_shape_spec(type.axes.view()).mistake,
-      "the type of the result is malformed");
+  const bool has_brackets = info(op).form.brackets != ein::grammar::Form::no_brackets;
+  for (const ein::grammar::MarkedAxes& axes : info(op).axes) {
+    const ein::grammar::InferredType type =
+        ein::grammar::infer_type(pattern, operands, sizes, moves, has_brackets ? &axes : nullptr);
+    require(
+        type.mistake || !type.is_known || !ein::grammar::read_shape_spec(type.axes.view()).mistake,
+        "the type of the result is malformed");
+  }
 }
 
 /// Sizes for the names of a pattern, and shapes of operands that mostly have them.
@@ -277,18 +289,19 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
   const std::vector<ein::AxisSize> given = sizes.given();
   std::vector<std::string_view> names;
   for (const ein::AxisSize& size : given) names.push_back(size.name);
-  const bool takes_one_side = op != Operation::einsum && op != Operation::pack;
+  const bool takes_many = ein::grammar::form_of(op).operands == ein::grammar::Form::any_number;
+  const bool takes_one_side = !takes_many && op != Operation::pack;
   const std::size_t wanted = op == Operation::pack ? 1 + choice.below(3) : pattern.inputs().size();
   const bool is_named = ein::grammar::form_of(op).brackets != ein::grammar::Form::no_brackets;
   const bool stacked =
       takes_one_side && !is_named && op != Operation::unpack && choice.below(8) == 0;
   if (const Mistake mistake =
-          ein::grammar::check_pattern(op, pattern, op == Operation::einsum ? wanted : 1, names)) {
+          ein::grammar::check_pattern(op, pattern, takes_many ? wanted : 1, names)) {
     check_diagnostic(op, pattern, mistake, given);
   } else {
     check_types(op, pattern, given);
   }
-  if (wanted > 40 || ein::is_of_a_mesh(op)) return;
+  if (wanted > 40 || ein::is_of_a_mesh(op) || ein::info(op).takes_a_function) return;
 
   std::vector<ein::OperandType> operands;
   const auto dtype = static_cast<ein::DType>(choice.below(10));

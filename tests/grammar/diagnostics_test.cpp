@@ -925,9 +925,13 @@ reduce: groups are nested more than 32 deep
 rearrange: an arrow is written '->'
   a b - > b a
       ^)"},
-      {unexpected_character, rearrange, "a b => b a", 1, {}, ErrorKind::syntax, R"(
-rearrange: unexpected character '='
+      {arrow_is_malformed, rearrange, "a b => b a", 1, {}, ErrorKind::syntax, R"(
+rearrange: an arrow is written '->'
   a b => b a
+      ^^)"},
+      {unexpected_character, rearrange, "a b ~ b a", 1, {}, ErrorKind::syntax, R"(
+rearrange: unexpected character '~'
+  a b ~ b a
       ^
   help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
       {arrow_is_repeated, einsum, "a -> b -> c", 1, {}, ErrorKind::syntax, R"(
@@ -943,6 +947,16 @@ rearrange: the name of a mesh axis follows '@' at once
   b@ data s -> s b
    ^
   help: write 'b@data' for an axis 'b' and a mesh axis 'data')"},
+      {axis_size_is_no_number, rearrange, "b h= s -> s b", 1, {}, ErrorKind::syntax, R"(
+rearrange: the size of an axis is a number that follows '=' at once
+  b h= s -> s b
+     ^
+  help: write 'h=4', or give the size beside the pattern)"},
+      {only_a_named_axis_has_a_size, rearrange, "b 4=4 -> b", 1, {}, ErrorKind::syntax, R"(
+rearrange: '=' follows the name of an axis at once
+  b 4=4 -> b
+     ^
+  help: write 'h=4')"},
       {placed_axis_is_missing, rearrange, "b @data s -> s b", 1, {}, ErrorKind::syntax, R"(
 rearrange: '@' follows the name of an axis at once
   b @data s -> s b

@@ -367,9 +367,9 @@ TEST(PatternCheck, AnswersEveryPattern) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
-  constexpr std::string_view words[] = {"a",   "b",   "c", "d", "a",   "b",  "(",  ")",
-                                        "...", "1",   "3", "_", "*",   ",",  "->", "->",
-                                        "[a]", "[b]", "[", "]", "a@x", "c@y"};
+  constexpr std::string_view words[] = {"a",   "b",   "c", "d", "a",   "b",   "(",   ")",
+                                        "...", "1",   "3", "_", "*",   ",",   "->",  "->",
+                                        "[a]", "[b]", "[", "]", "a@x", "c@y", "b=2", "c=3"};
   int taken = 0, refused = 0;
   for (int round = 0; round < 50'000; ++round) {
     std::string text;

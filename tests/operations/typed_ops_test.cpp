@@ -130,6 +130,8 @@ TEST_F(TypedOps, AxesInBrackets) {
                rms_norm(plain(x), bias, "b s [c]"));
   expect_equal(is<Long<"b s">>(cumsum(ids, "b [s]")), cumsum(plain(ids), "b [s]"));
   expect_equal(is<Long<"c s">>(cumsum(mask, "c [s]")), cumsum(plain(mask), "c [s]"));
+  expect_equal(is<Int<"b s">>(cumprod(ids, "b [s]", as<DType::i32>())),
+               cumprod(plain(ids), "b [s]", as(DType::i32)));
   expect_equal(is<Float<"b s c">>(flip(x, "[b] s [c]")), flip(plain(x), "[b] s [c]"));
   expect_equal(is<Float<"b s c">>(tril(x, "b [s c]", 1, 0.5)), tril(plain(x), "b [s c]", 1, 0.5));
   const auto sorted = sort(x, "b [s] c", true);

@@ -161,6 +161,7 @@ std::vector<Call> patterns() {
       EIN_CALL_OF(einsum, "sum", 0, {einsum(x.matrix, x.matrix, "a b, a b ->")}),
       // Panels of both operands that fit the caches.
       EIN_CALL_OF(einsum, "product", 4, {einsum(x.matrix, x.matrix, "a k, k b -> a b")}),
+      EIN_CALL_OF(map, "pairs", 4, {map(x.matrix, x.matrix, "a k, k b -> a b", fn::add, "max")}),
       EIN_CALL(matmul, 4, {matmul(x.matrix, x.matrix)}),
       EIN_CALL(pack, 0, {pack(std::vector{x.matrix, x.matrix}, "* b").tensor}),
       EIN_CALL(unpack, 0, unpack(x.matrix, std::array{Shape{side / 2}, Shape{side / 2}}, "* b")),

@@ -387,6 +387,8 @@ class PatternMaker {
       switch (items[i].kind) {
         case Item::axis:
           p_.text += axis(items[i].id).text;
+          if (axis(items[i].id).kind == TestAxis::named && axis(items[i].id).size > 0 && chance(4))
+            p_.text += "=" + std::to_string(axis(items[i].id).size);
           break;
         case Item::one:
           p_.text += chance(90) ? "1" : "01";

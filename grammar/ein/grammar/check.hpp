@@ -29,6 +29,7 @@ class Checker {
     if (has_output()) check_axes();
     if (has_output() && op_ == Operation::reshard) check_order();
     if (pattern_.has_placements()) check_placements();
+    check_sizes();
     check_given();
     check_solvable();
     return mistake_;
@@ -164,7 +165,8 @@ class Checker {
       const Term* other = may_have_it ? nullptr : find(side, pattern_.name_of(*found));
       if (other) complain(Complaint::axis_in_brackets_is_elsewhere, other->span, found->span);
     }
-    const bool is_known = more_given_ || is_given(pattern_.name_of(*found));
+    const bool is_known =
+        more_given_ || is_given(pattern_.name_of(*found)) || size_of(pattern_.name_of(*found)) > 0;
     if (in_output && !is_known) complain(Complaint::axis_size_is_missing, found->span);
   }
 
@@ -220,7 +222,7 @@ class Checker {
 
   constexpr void check_repeats(const Side& side) {
     const bool is_output = pattern_.has_arrow && &side == &pattern_.output();
-    const bool names_may_repeat = op_ == Operation::einsum && !is_output;
+    const bool names_may_repeat = form_.operands == Form::any_number && !is_output;
     const std::span<const Term> terms = terms_of(side);
     for (std::size_t i = 0; i < terms.size() && !mistake_; ++i) {
       const bool is_name = terms[i].kind == TermKind::name && !names_may_repeat;
@@ -242,11 +244,11 @@ class Checker {
       for (const Term& term : terms_of(side)) input_ellipsis |= term.kind == TermKind::ellipsis;
     }
     bool output_ellipsis = false;
-    const bool keeps_all = op_ == Operation::rearrange || op_ == Operation::repeat ||
-                           op_ == Operation::gather || op_ == Operation::one_hot ||
-                           op_ == Operation::solve || op_ == Operation::lstsq ||
-                           op_ == Operation::searchsorted || op_ == Operation::reshard;
-    const bool may_add_numbers = op_ == Operation::repeat || op_ == Operation::einsum;
+    const bool keeps_all =
+        op_ == Operation::map || op_ == Operation::rearrange || op_ == Operation::repeat ||
+        op_ == Operation::gather || op_ == Operation::one_hot || op_ == Operation::solve ||
+        op_ == Operation::lstsq || op_ == Operation::searchsorted || op_ == Operation::reshard;
+    const bool may_add_numbers = op_ == Operation::repeat || form_.operands == Form::any_number;
     for (const Term& term : terms_of(output)) {
       if (term.marked) continue;
       if (term.kind == TermKind::ellipsis) {
@@ -262,7 +264,8 @@ class Checker {
                    {0, static_cast<std::uint32_t>(pattern_.text.size())});
         } else if (op_ != Operation::repeat) {
           complain(Complaint::axis_of_the_output_is_in_no_input, term.span);
-        } else if (!more_given_ && !is_given(pattern_.name_of(term))) {
+        } else if (!more_given_ && !is_given(pattern_.name_of(term)) &&
+                   size_of(pattern_.name_of(term)) == 0) {
           complain(Complaint::axis_size_is_missing, term.span);
         }
       }
@@ -337,6 +340,26 @@ class Checker {
     }
   }
 
+  /// The size that the pattern says of an axis, or 0.
+  constexpr std::int64_t size_of(std::string_view name) const {
+    for (const Term& term : pattern_.terms) {
+      if (term.kind == TermKind::name && term.value > 0 && pattern_.name_of(term) == name)
+        return term.value;
+    }
+    return 0;
+  }
+  constexpr void check_sizes() {
+    for (const Term& term : pattern_.terms) {
+      if (term.kind != TermKind::name || term.value == 0) continue;
+      for (const Term& other : pattern_.terms) {
+        if (&other == &term) break;
+        if (other.kind == TermKind::name && other.value > 0 && other.value != term.value &&
+            pattern_.name_of(other) == pattern_.name_of(term))
+          complain(Complaint::axis_has_two_sizes, term.span, other.span);
+      }
+    }
+  }
+
   constexpr void check_given() {
     for (std::size_t i = 0; i < given_.size() && !mistake_; ++i) {
       bool used = false;
@@ -377,7 +400,9 @@ class Checker {
         if (pattern_.terms[i].kind == TermKind::name) learn(pattern_.terms[i]);
       }
       for (const Term& term : terms_of(side)) {
-        if (term.kind == TermKind::name && is_given(pattern_.name_of(term))) learn(term);
+        const bool is_told = term.kind == TermKind::name && (is_given(pattern_.name_of(term)) ||
+                                                             size_of(pattern_.name_of(term)) > 0);
+        if (is_told) learn(term);
       }
     }
     for (bool progress = true; progress;) {

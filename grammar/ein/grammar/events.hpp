@@ -59,11 +59,13 @@ constexpr void add_mesh_axis(SourceSpan& placed, SourceSpan span) {
   if (placed.end == 0) placed.begin = span.begin - 1;
   placed.end = span.end;
 }
-constexpr void add_number(Reading& r, SourceSpan span) {
+/// Calls f(value), unless the number is none that an axis can have.
+template <class F>
+constexpr void with_number(Reading& r, SourceSpan span, F&& f) {
   const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
   if (value < 0) return r.complain(Complaint::number_is_too_large, span);
   if (value == 0) return r.complain(Complaint::number_is_zero, span);
-  r.add(TermKind::number, span, value);
+  f(value);
 }
 constexpr void open_group(Reading& r, SourceSpan span) {
   if (r.depth == max_group_depth) return r.complain(Complaint::groups_are_nested_too_deeply, span);
@@ -89,8 +91,11 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
       return r.add(TermKind::unnamed, span);
     case Event::packed:
       return r.add(TermKind::packed, span);
+    case Event::axis_size:
+      return with_number(r, span, [&](std::int64_t size) { r.buffer.terms.back().value = size; });
     case Event::number:
-      return add_number(r, span);
+      return with_number(r, span,
+                         [&](std::int64_t value) { r.add(TermKind::number, span, value); });
     case Event::open:
       return open_group(r, span);
     case Event::close:
@@ -187,6 +192,11 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   const bool is_arrow = text.substr(at, 2) == "->";
   const bool is_mesh_axis = at > 0 && text[at - 1] == '@';
   if (is_mesh_axis && !is_word_byte(c)) return mistake(Complaint::mesh_axis_is_missing, at - 1, at);
+  // Behind '=' is a number, and before it a name.
+  if (at > 0 && text[at - 1] == '=')
+    return mistake(Complaint::axis_size_is_no_number, at - 1, end_of_words(text, at));
+  if (text.substr(at, 2) == "=>") return mistake(Complaint::arrow_is_malformed, at, at + 2);
+  if (c == '=') return mistake(Complaint::only_a_named_axis_has_a_size, at, at + 1);
   if (c == '@') return explain_at_sign(text, r.buffer.terms, at);
   if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
     const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];

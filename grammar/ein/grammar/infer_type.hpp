@@ -56,11 +56,12 @@ struct AxisType {
 class TypeInference {
  public:
   constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands,
-                          std::span<const GivenSize> given, Moves moves)
+                          std::span<const GivenSize> given, Moves moves, const MarkedAxes* marked)
       : pattern_(pattern),
         operands_(operands),
         given_(given),
         moves_(moves),
+        marked_(marked),
         axis_of_(pattern.terms.size(), -1) {}
 
   constexpr InferredType infer() {
@@ -76,12 +77,11 @@ class TypeInference {
     if (pattern_.has_arrow) check_places_of_result();
     InferredType type;
     type.mistake = mistake_;
-    if (mistake_ || !pattern_.has_arrow) return type;
+    if (mistake_ || !(pattern_.has_arrow || marked_)) return type;
     for (const OperandSpec& operand : operands_) {
       if (!operand.axes) return type;
     }
-    type.is_known = true;
-    write_result(type.axes);
+    type.is_known = write_result(type.axes);
     return type;
   }
 
@@ -133,6 +133,10 @@ class TypeInference {
             if (size.name == axes_.back().name) axes_.back().type.size = size.size;
           }
         }
+        Axis& axis = axes_[static_cast<std::size_t>(axis_of_[i])];
+        if (term.value > 0 && axis.type.size >= 0 && axis.type.size != term.value)
+          complain(Complaint::axis_has_two_sizes, term.span);
+        if (term.value > 0) axis.type.size = term.value;
         if (term.is_placed() && (moves_ == Moves::no || i < last_input))
           learn_place(axis_of_[i], pattern_.text_of(term.placed), term.span);
       }
@@ -461,14 +465,81 @@ class TypeInference {
     }
   }
 
-  constexpr void write_result(Text& text) const {
-    const Side& output = pattern_.output();
-    for (std::uint32_t i = output.first; i < output.last; i = pattern_.terms[i].next) {
+  // --- axes in brackets, where there is no arrow ---
+
+  /// Those of the first operand that are one dimension each.
+  constexpr List<std::uint32_t> marked_terms() const {
+    List<std::uint32_t> terms;
+    const Side& side = pattern_.sides[0];
+    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
+      if (pattern_.terms[i].marked && axis_of_[i] >= 0) terms.push_back(i);
+    }
+    return terms;
+  }
+  constexpr const Axis& axis_at(std::uint32_t term) const {
+    return axes_[static_cast<std::size_t>(axis_of_[term])];
+  }
+
+  /// The axis with another number of positions. It has no name where the type says that another
+  /// axis has this size, or one that follows from it.
+  constexpr void write_resized(const Axis& axis, Text& text) const {
+    const bool is_number = axis.name[0] >= '0' && axis.name[0] <= '9';
+    const bool has_own_name = !axis.type.name.empty();
+    const std::string_view name = has_own_name ? axis.type.name : axis.name;
+    const SpecReading& spec = *operands_[0].axes;
+    std::size_t uses = 0;
+    for (const SpecStep& step : spec.steps)
+      uses += step.kind == SpecStep::name && spec.text_of(step.span) == name;
+    const bool has_name = !axis.type.is_sum && (has_own_name || !is_number) &&
+                          axis.type.placed.empty() && uses == (has_own_name ? 1 : 0);
+    text.add(has_name ? name : "_");
+  }
+  /// Of the other axis in brackets.
+  constexpr void write_other(std::uint32_t term, MarkedAxes::Fate fate, Text& text) const {
+    const List<std::uint32_t> both = marked_terms();
+    const Axis &here = axis_at(term), &other = axis_at(both[both[0] == term ? 1 : 0]);
+    if (fate == MarkedAxes::exchanged) return write(other, text);
+    const std::int64_t a = here.type.size, b = other.type.size;
+    if (a < 0 || b < 0)
+      text.add("_");
+    else
+      text.add(a < b ? a : b);
+  }
+  constexpr void write_marked(std::uint32_t term, MarkedAxes::Fate fate, Text& text) const {
+    switch (fate) {
+      case MarkedAxes::kept:
+        return write(axis_at(term), text);
+      case MarkedAxes::dropped:
+        return;
+      case MarkedAxes::resized:
+        return write_resized(axis_at(term), text);
+      case MarkedAxes::unnamed:
+        return text.add("_");
+      case MarkedAxes::doubled:
+        return text.add("_ _");
+      case MarkedAxes::exchanged:
+      case MarkedAxes::lesser:
+        return write_other(term, fate, text);
+    }
+  }
+
+  /// Whether the type of the result is known.
+  constexpr bool write_result(Text& text) const {
+    const bool has_arrow = pattern_.has_arrow;
+    const Side& side = has_arrow ? pattern_.output() : pattern_.sides[0];
+    bool is_first = true;  // of those in brackets
+    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       const Term& term = pattern_.terms[i];
+      MarkedAxes::Fate fate = MarkedAxes::kept;
+      if (!has_arrow) {
+        fate = !term.marked ? marked_->rest : is_first ? marked_->first : marked_->others;
+        is_first &= !term.marked;
+      }
+      if (fate == MarkedAxes::dropped) continue;
       const bool is_ellipsis = term.kind == TermKind::ellipsis;
-      if (i > output.first && !(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) &&
-          !text.empty())
+      if (!(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) && !text.empty())
         text.add(" ");
+      if (is_ellipsis && fate != MarkedAxes::kept) return false;
       if (is_ellipsis && ellipsis_is_open_) {
         text.add("...");
       } else if (is_ellipsis) {
@@ -477,19 +548,21 @@ class TypeInference {
           text.add(ellipsis_texts_[d].view());
         }
       } else if (axis_of_[i] >= 0) {
-        write(axes_[static_cast<std::size_t>(axis_of_[i])], text);
+        write_marked(i, fate, text);
       } else if (term.kind == TermKind::group) {
         write_group(i, text);
       } else {
         text.add("1");
       }
     }
+    return true;
   }
 
   const Pattern& pattern_;
   std::span<const OperandSpec> operands_;
   std::span<const GivenSize> given_;
   Moves moves_;
+  const MarkedAxes* marked_;
   List<int> axis_of_;
   List<Axis> axes_;
   List<GroupUse> groups_;
@@ -503,10 +576,51 @@ class TypeInference {
 
 }  // namespace detail
 
-/// Precondition: check_pattern() found no mistake, and no operand's type has one.
+/// Precondition: check_pattern() found no mistake, and no operand's type has one. `marked`, if
+/// given, says what the result has of axes in brackets where the pattern has no arrow.
 constexpr InferredType infer_type(const Pattern& pattern, std::span<const OperandSpec> operands,
-                                  std::span<const GivenSize> given = {}, Moves moves = Moves::no) {
-  return detail::TypeInference(pattern, operands, given, moves).infer();
+                                  std::span<const GivenSize> given = {}, Moves moves = Moves::no,
+                                  const MarkedAxes* marked = nullptr) {
+  return detail::TypeInference(pattern, operands, given, moves, marked).infer();
+}
+
+/// The place of the axis of this name among the dimensions of a type; SIZE_MAX where none has it,
+/// or several have.
+constexpr std::size_t find_axis(const SpecReading& spec, std::string_view name) {
+  std::size_t found = SIZE_MAX, count = 0;
+  for (std::size_t d = 0; d < spec.dims.size(); ++d) {
+    if (!spec.is_name(spec.dims[d])) continue;
+    if (spec.text_of(spec.steps[spec.dims[d].first].span) != name) continue;
+    found = d;
+    ++count;
+  }
+  return count == 1 ? found : SIZE_MAX;
+}
+
+/// 1 for the last dimension of a type, and so on, for those behind any number of others; else 0,
+/// as the place from the left is known.
+constexpr std::size_t place_from_the_end(const SpecReading& spec, std::size_t place) {
+  for (std::size_t d = 0; d < place; ++d) {
+    if (spec.dims[d].is_open()) return spec.dims.size() - place;
+  }
+  return 0;
+}
+
+/// The type with a part of the positions along dimension `at`, a name; or, `dropped`, without it.
+constexpr Text sliced(const SpecReading& spec, std::size_t at, bool dropped) {
+  const std::string_view name = spec.text_of(spec.steps[spec.dims[at].first].span);
+  std::size_t uses = 0;
+  for (const SpecStep& step : spec.steps)
+    uses += step.kind == SpecStep::name && spec.text_of(step.span) == name;
+  Text text;
+  for (std::size_t d = 0; d < spec.dims.size(); ++d) {
+    if (d == at && dropped) continue;
+    if (!text.empty()) text.add(" ");
+    if (spec.dims[d].kind == SpecDim::variadic) text.add("*");
+    const bool has_name = uses == 1 && spec.dims[at].placed.end == 0;
+    text.add(d != at ? spec.text_of(spec.dims[d].span) : has_name ? name : "_");
+  }
+  return text;
 }
 
 }  // namespace ein::grammar

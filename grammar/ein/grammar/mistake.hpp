@@ -37,6 +37,8 @@ namespace ein::grammar {
   X(placed_axis_is_missing)                      \
   X(only_a_named_axis_is_placed)                 \
   X(group_is_placed)                             \
+  X(axis_size_is_no_number)                      \
+  X(only_a_named_axis_has_a_size)                \
   /* The form that an operation wants */         \
   X(arrow_is_missing)                            \
   X(arrow_is_not_wanted)                         \

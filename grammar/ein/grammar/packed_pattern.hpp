@@ -39,15 +39,13 @@ class PackedPattern {
     buffer.has_arrow = has_arrow_;
     for (std::size_t i = 0; i < term_count_; ++i) {
       const SmallTerm& t = terms_[i];
-      const bool is_number = t.kind == TermKind::number;
       const SourceSpan placed{t.end, std::uint32_t{t.end} + t.placed};
-      buffer.terms.push_back(
-          {t.kind,
-           {t.begin, t.end},
-           t.next,
-           is_number ? parse_number(text.substr(t.begin, std::size_t{t.end} - t.begin)) : 0,
-           t.marked,
-           t.placed > 0 ? placed : SourceSpan{}});
+      buffer.terms.push_back({t.kind,
+                              {t.begin, t.end},
+                              t.next,
+                              value_of(t, text),
+                              t.marked,
+                              t.placed > 0 ? placed : SourceSpan{}});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];
@@ -61,6 +59,21 @@ class PackedPattern {
   static constexpr std::size_t max_sides = 10;
   static constexpr std::uint16_t narrow(std::uint32_t place) {
     return static_cast<std::uint16_t>(place);
+  }
+
+  struct SmallTerm;
+  /// Of a number, or the size behind a name.
+  static std::int64_t value_of(const SmallTerm& t, std::string_view text) {
+    std::size_t begin = t.begin;
+    if (t.kind == TermKind::name) {
+      begin = std::size_t{t.end} + t.placed + 1;
+      if (begin > text.size() || text[begin - 1] != '=') return 0;
+    } else if (t.kind != TermKind::number) {
+      return 0;
+    }
+    std::size_t end = begin;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    return parse_number(text.substr(begin, end - begin));
   }
 
   struct SmallTerm {

@@ -34,7 +34,7 @@ struct Term {
   TermKind kind = TermKind::name;
   SourceSpan span;
   std::uint32_t next = 0;  // index of the first term after this one and its members
-  std::int64_t value = 0;  // of a number
+  std::int64_t value = 0;  // of a number; of a name the size that the pattern says, or 0
   bool marked = false;     // in brackets [ ]
   SourceSpan placed{};     // of a name: "@data@pod" right behind it, or empty
 

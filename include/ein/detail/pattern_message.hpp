@@ -133,6 +133,14 @@ constexpr Text with_outermost_placed(const Pattern& pattern, std::uint32_t group
          pattern.text_of({(std::min)(placed.end, all.end), all.end});
 }
 
+/// Whether the word at `span` is an axis whose size the pattern says.
+constexpr bool says_size(const Pattern& pattern, SourceSpan span) {
+  for (const Term& term : pattern.terms) {
+    if (term.kind == TermKind::name && term.value > 0 && term.span == span) return true;
+  }
+  return false;
+}
+
 /// How to place a group that `mistake` is about, or a part of it.
 constexpr Text placed_group_help(const Pattern& pattern, const Mistake& mistake) {
   for (std::uint32_t i = 0; i < pattern.terms.size(); ++i) {
@@ -172,9 +180,10 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
   };
   const Text repeat_help =
       op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
-  const Text lost_help = op == Operation::gather
-                             ? "help: only the axis in brackets goes; reduce removes others"
-                             : "help: reduce removes axes";
+  const Text lost_help =
+      op == Operation::gather ? "help: only the axis in brackets goes; reduce removes others"
+      : op == Operation::map  ? "help: say a reduction after the function, such as \"sum\""
+                              : "help: reduce removes axes";
   using enum ErrorKind;
   switch (mistake.complaint) {
     case Complaint::none:
@@ -234,6 +243,11 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::group_is_placed:
       return {syntax, "a group is not placed, its outermost axis is",
               detail::placed_group_help(read, mistake)};
+    case Complaint::axis_size_is_no_number:
+      return {syntax, "the size of an axis is a number that follows '=' at once",
+              "help: write 'h=4', or give the size beside the pattern"};
+    case Complaint::only_a_named_axis_has_a_size:
+      return {syntax, "'=' follows the name of an axis at once", "help: write 'h=4'"};
     case Complaint::arrow_is_missing:
       return {ErrorKind::pattern, "the pattern has no '->'",
               "help: write the axes of the result after '->'"};
@@ -247,7 +261,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::number_of_operands_differs: {
       const Text described =
           "the pattern describes " + detail::counted(read.inputs().size(), "operand");
-      if (op == Operation::einsum) {
+      if (form_of(op).operands == Form::any_number) {
         return {arity, described + ", the call has " + number_text(mistake.argument)};
       }
       if (op == Operation::pack)
@@ -383,7 +397,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {rank, "operand " + number_text(mistake.argument + 1) +
                         " has, by its type, another number of axes than the pattern"};
     case Complaint::axis_has_two_sizes:
-      return {size, here + " has two sizes by the operands' types"};
+      return {size, here + (detail::says_size(read, mistake.span)
+                                ? " has two sizes: the pattern says one"
+                                : " has two sizes by the operands' types")};
     case Complaint::axis_has_two_types:
       return {size, here + " has two names by the operands' types"};
     case Complaint::axis_is_not_of_size_one:

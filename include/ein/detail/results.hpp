@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -23,10 +24,55 @@ std::vector<Tensor> as_list(const std::array<Tensor, N>& results) {
   return {results.begin(), results.end()};
 }
 
+/// A pair or a tuple of what there is a list for.
+template <class T>
+inline constexpr bool is_list = requires(const T& x) {
+  x.begin();
+};
+template <class T>
+concept Tuple = requires {
+  typename std::tuple_element<0, T>::type;
+  std::tuple_size<T>::value;
+}
+&&!std::is_convertible_v<T, Tensor> && !is_list<T>;
+template <Tuple T>
+std::vector<Tensor> as_list(const T& results) {
+  std::vector<Tensor> all;
+  const auto take = [&](const auto& part) {
+    for (Tensor& x : as_list(part)) all.push_back(std::move(x));
+  };
+  std::apply([&](const auto&... parts) { (take(parts), ...); }, results);
+  return all;
+}
+
+/// How many tensors a type holds.
+template <class T>
+constexpr std::size_t count_of_tensors() {
+  if constexpr (std::is_convertible_v<T, Tensor>) {
+    return 1;
+  } else {
+    return []<std::size_t... Indices>(std::index_sequence<Indices...>) {
+      return (count_of_tensors<std::tuple_element_t<Indices, T>>() + ... + 0);
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>());
+  }
+}
+
 /// The reverse.
 template <class Result>
 Result from_list(std::vector<Tensor> results) {
-  if constexpr (std::is_convertible_v<Result, Tensor>) {
+  if constexpr (Tuple<Result>) {
+    std::size_t first = 0;
+    const auto next = [&]<class Part>(std::type_identity<Part>) {
+      const std::size_t begin = std::exchange(first, first + count_of_tensors<Part>());
+      return from_list<Part>({results.begin() + static_cast<std::ptrdiff_t>(begin),
+                              results.begin() + static_cast<std::ptrdiff_t>(first)});
+    };
+    return [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+      return Result{next(std::type_identity<std::tuple_element_t<Indices, Result>>())...};
+    }
+    (std::make_index_sequence<std::tuple_size_v<Result>>());
+  } else if constexpr (std::is_convertible_v<Result, Tensor>) {
     return Tensor(std::move(results.front()));
   } else if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
     return results;

@@ -1,0 +1,13 @@
+// expect: only_a_named_axis_has_a_size
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({2, 12});
+#ifdef MISTAKE
+  const auto y = ein::rearrange(x, "b (h d)=12 -> b h d", "h"_a = 4);
+#else
+  const auto y = ein::rearrange(x, "b (h=4 d) -> b h d");
+#endif
+  return y.shape() == ein::Shape{2, 4, 3} ? 0 : 1;
+}
