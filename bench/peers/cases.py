@@ -346,6 +346,28 @@ def dtypes():
     return cases
 
 
+def pairs(quick):
+    """A function of all pairs of rows, reduced: what einsum does for products."""
+    cases = []
+    peers = ("torch", "torch.compile", "ein eager")
+
+    def add(name, title, operands, result, points, backward=(False,), **rest):
+        for b in backward:
+            shapes = operands + ([result] if b else [])
+            cases.append(Case("pairs", title + (", backward" if b else ""), "fused", shapes, peers, "",
+                              more={"name": name, "backward": b, "dtype": "f32"}, flops=2 * points,
+                              least={"torch": 3.0}, **rest))
+
+    n, d = (1000, 64) if quick else (2000, 64)
+    add("distances", f"squared distances {n} {n} {d}", [[n, d], [n, d]], [n, n], n * n * d, (False, True))
+    n = 512 if quick else 1024
+    add("max_plus", f"max-plus {n} {n} {n}", [[n, n], [n, n]], [n, n], n ** 3)
+    add("logsumexp_plus", f"logsumexp-plus {n} {n} {n}", [[n, n], [n, n]], [n, n], n ** 3)
+    n = 2000 if quick else 5000
+    add("kernel_sums", f"Gaussian kernel sums {n} {n} 3", [[n, 3], [n, 3], [n]], [n], n * n * 3, (False, True), tolerance=1e-3)
+    return cases
+
+
 def fused(dtype="f32"):
     """Forward, and forward and backward."""
     cases = []
@@ -436,6 +458,6 @@ def decoding():
 
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
-    chains_of_maps = fused() + fused("f64") + fused("bf16")
+    chains_of_maps = fused() + fused("f64") + fused("bf16") + pairs(quick)
     numbers = dtypes() + complex_numbers(flops)
     return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + numbers + contractions + chains_of_maps + training() + decoding()

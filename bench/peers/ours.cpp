@@ -100,6 +100,8 @@ Subject small_subject(const Json& c, const Tensors& inputs) {
 
 namespace {
 
+const auto squared = [](const Tensor& a, const Tensor& b) { return (a - b) * (a - b); };
+
 /// The results of a chain of operations on its first inputs. The cotangents of all results come
 /// last.
 struct Chain {
@@ -142,6 +144,28 @@ const std::map<std::string, Chain> chains{
     {"cross_entropy",
      {1, [](const std::string& p,
             const Tensors& x) { return Tensors{cross_entropy(x[0], x[1], ein::runtime(p))}; }}},
+    {"distances",
+     {2,
+      [](const std::string&, const Tensors& x) {
+        return Tensors{ein::map(x[0], x[1], "i d, j d -> i j", squared, "sum")};
+      }}},
+    {"max_plus",
+     {2,
+      [](const std::string&, const Tensors& x) {
+        return Tensors{ein::map(x[0], x[1], "i k, k j -> i j", ein::fn::add, "max")};
+      }}},
+    {"logsumexp_plus",
+     {2,
+      [](const std::string&, const Tensors& x) {
+        return Tensors{ein::map(x[0], x[1], "i k, k j -> i j", ein::fn::add, "logsumexp")};
+      }}},
+    {"kernel_sums",
+     {3,
+      [](const std::string&, const Tensors& x) {
+        const auto kernel = [](const Tensor& d, const Tensor& w) { return exp(-d) * w; };
+        const Tensor distances = ein::map(x[0], x[1], "i d, j d -> i j", squared, "sum");
+        return Tensors{ein::map(distances, x[2], "i j, j -> i", kernel, "sum")};
+      }}},
 };
 
 /// The results, and the gradients of the operands where cotangents are there.
