@@ -47,10 +47,9 @@ class CopyMaps {
     const Op& reader = from_.ops[id];
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
       const std::size_t input = at(reader.inputs[i]);
-      const bool is_again =
-          std::find(reader.inputs.begin(), reader.inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                    reader.inputs[i]) != reader.inputs.begin() + static_cast<std::ptrdiff_t>(i);
-      if (!is_again) ++readers_[input];
+      const auto here = reader.inputs.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool is_first = std::find(reader.inputs.begin(), here, *here) == here;
+      if (is_first) ++readers_[input];
       may_be_copied_[input] &= static_cast<char>(takes_in(reader, from_.ops[input], i));
     }
   }
@@ -69,17 +68,11 @@ class CopyMaps {
   bool spreads(std::size_t id) {
     const Op& op = from_.ops[id];
     if (op.kind != OpKind::map || !may_be_copied_[id]) return false;
-    const auto walks_all = [&](const Access& read) {
-      for (std::size_t a = 0; a < op.axes.size(); ++a) {
-        if (!uses(read, static_cast<int>(a))) return false;
-      }
-      return true;
-    };
     Size sum = 0;
     FusedSize size = sizes_[id];
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const std::size_t input = at(op.inputs[i]);
-      if (walks_all(op.reads[i]) && !is_spread(input)) return false;
+      if (!reduces(op.reads[i], op.axes) && !is_spread(input)) return false;
       sum += is_spread(input) ? sources_[input] : numel(from_.ops[input].shape);
       if (!is_spread(input)) continue;
       if (!size.has_room_for(sizes_[input])) return false;
