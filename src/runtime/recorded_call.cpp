@@ -42,18 +42,19 @@ std::vector<Tensor> run_recorded(const std::string& what, const RecordedCall& ca
   const RealOperands real(arguments);
   std::vector<const Tensor*> operands(real.operands().begin(), real.operands().end());
   for (const Tensor& x : call.captured) operands.push_back(&x);
-  PlanKey key;
-  add(key, KeyKind::recorded);
-  key.add(what);  // errors name axes, which words of graphs leave out
-  for_each_word(call.graph, [&](std::int64_t word) { key.add(word); });
-  // One that draws random numbers does so once; a plan of it would be kept for nothing.
-  const bool draws_numbers = std::any_of(call.graph.ops.begin(), call.graph.ops.end(),
-                                         [](const Op& op) { return draws(op.expr); });
-  const auto plan = operands.empty() ? std::make_shared<const Plan>(what, call.graph, call.device)
-                    : draws_numbers
-                        ? std::make_shared<const Plan>(what, call.graph, operands, OrderOptions())
-                        : plan_for(
-                              key, operands, [&] { return what; }, [&] { return call.graph; });
+  const auto plan = [&]() -> std::shared_ptr<const Plan> {
+    if (operands.empty()) return std::make_shared<const Plan>(what, call.graph, call.device);
+    // One that draws random numbers does so once; a plan of it would be kept for nothing.
+    if (std::any_of(call.graph.ops.begin(), call.graph.ops.end(),
+                    [](const Op& op) { return draws(op.expr); }))
+      return std::make_shared<const Plan>(what, call.graph, operands, OrderOptions());
+    PlanKey key;
+    add(key, KeyKind::recorded);
+    key.add(what);  // errors name axes, which words of graphs leave out
+    for_each_word(call.graph, [&](std::int64_t word) { key.add(word); });
+    return plan_for(
+        key, operands, [&] { return what; }, [&] { return call.graph; });
+  }();
   std::vector<Tensor> results = run(*plan, operands);
   for (std::size_t r = 0; r < results.size(); ++r) {
     if (call.is_complex[r]) results[r] = as_complex(results[r]);
