@@ -36,7 +36,7 @@ struct Attention {
     const auto v = heads(einsum<"b s h, h o -> b s o">(x, to_v));
 
     // Along the keys the same axis has a second name, so that it is not summed with the queries'.
-    const Float<"batch heads=4 keys d=16"> keys = k, values = v;
+    const auto keys = k.rename<"seq", "keys">(), values = v.rename<"seq", "keys">();
     const auto scores = einsum<"b heads s d, b heads t d -> b heads s t">(q, keys);
     const auto weights = is<Float<"batch heads=4 seq keys">>(
         softmax(scores / std::sqrt(16.0f), "batch heads seq [keys]"));
