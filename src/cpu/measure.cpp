@@ -47,17 +47,21 @@ double seconds_now(clockid_t clock) {
 /// FLOP/s of all threads: of several runs the best, of each run the slowest thread, by the time
 /// that it had a processor. So another program's share of the machine does not count.
 double measure_flops(double (*multiply_add)(std::int64_t), int threads) {
-  constexpr std::int64_t steps = 500'000;
   std::vector<double> seconds(static_cast<std::size_t>(threads)), flops(seconds.size());
-  double best = INFINITY;
-  for (int run = 0; run < 25; ++run) {
+  const auto run = [&](std::int64_t steps) {
     host::parallel_for(threads, [&](std::int64_t part) {
       const double begin = seconds_now(CLOCK_THREAD_CPUTIME_ID);
       flops[static_cast<std::size_t>(part)] = multiply_add(steps);
       seconds[static_cast<std::size_t>(part)] = seconds_now(CLOCK_THREAD_CPUTIME_ID) - begin;
     });
-    best = std::min(best, *std::max_element(seconds.begin(), seconds.end()));
-  }
+    return *std::max_element(seconds.begin(), seconds.end());
+  };
+  // Long enough for the clock, and on an emulated processor, a thousand times slower, not longer.
+  constexpr double least_seconds = 5e-4;
+  std::int64_t steps = 500;
+  while (run(steps) < least_seconds && steps < 500'000) steps *= 10;
+  double best = INFINITY;
+  for (int repeat = 0; repeat < 25; ++repeat) best = std::min(best, run(steps));
   return flops[0] * threads / std::max(best, 1e-9);
 }
 
