@@ -36,43 +36,12 @@ std::vector<Tensor> run_vmap(const VmapCall& call);
 
 // --- types that lose and regain an axis ---
 
-/// A type without the axis of this name, and where it was.
-struct WithoutAxis {
-  ResultAxes axes;  // not known: the type is too long
-  int place = -1;   // none
-  bool comes_after_open = false;
-  std::int64_t size = -1;
-};
-constexpr WithoutAxis without_axis(std::string_view type, std::string_view name) {
+/// Whether a type can lose or regain an axis: the name is that of one whole dimension of it, or of
+/// nothing.
+constexpr bool is_one_axis_or_none(std::string_view type, std::string_view name) {
   const grammar::SpecReading spec = grammar::read_shape_spec(type);
-  WithoutAxis found;
-  found.axes.is_known = type.size() < ResultAxes::capacity;
-  if (!found.axes.is_known || spec.mistake) return found;
-  std::size_t d = 0;
-  int depth = 0;
-  bool is_open = false;
-  for (std::size_t at = 0; at < type.size();) {
-    if (type[at] == ' ') {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    for (; end < type.size() && (depth > 0 || type[end] != ' '); ++end)
-      depth += type[end] == '(' ? 1 : type[end] == ')' ? -1 : 0;
-    const grammar::SpecDim& dim = spec.dims[d];
-    if (spec.is_name(dim) && spec.text_of(spec.steps[dim.first].span) == name) {
-      found.place = static_cast<int>(d);
-      found.comes_after_open = is_open;
-      found.size = dim.fixed;
-    } else {
-      if (found.axes.size > 0) found.axes.text[found.axes.size++] = ' ';
-      for (std::size_t i = at; i < end; ++i) found.axes.text[found.axes.size++] = type[i];
-    }
-    is_open |= dim.is_open();
-    ++d;
-    at = end;
-  }
-  return found;
+  const std::size_t uses = grammar::uses_of(spec, name), place = grammar::find_axis(spec, name);
+  return uses == 0 || (uses == 1 && place != SIZE_MAX && spec.dims[place].placed.end == 0);
 }
 /// With an axis before the others.
 constexpr ResultAxes with_first_axis(std::string_view type, std::string_view name,
@@ -90,20 +59,34 @@ constexpr ResultAxes with_first_axis(std::string_view type, std::string_view nam
   return ResultAxes(text.view());
 }
 
+/// x with this dimension before the others.
+Tensor with_first(const Tensor& x, std::size_t dimension);
+
 /// An argument of a function that vmap<Name> made.
 template <FixedString Name, class X>
 struct VmapArgument {
   static constexpr bool has_axis = true;
   static constexpr std::int64_t size = -1;
   using Without = Tensor;
+  static Tensor axis_first(const Tensor& x) { return x; }
 };
 template <FixedString Name, class T, FixedString Axes>
 struct VmapArgument<Name, Typed<T, Axes>> {
-  static constexpr WithoutAxis found = without_axis(Axes.view(), Name.view());
-  static constexpr ResultAxes axes = found.axes;
-  static constexpr bool has_axis = found.place >= 0;
-  static constexpr std::int64_t size = found.size;
-  using Without = Typed<T, fixed_string<axes>()>;
+  static_assert(is_one_axis_or_none(Axes.view(), Name.view()),
+                "vmap: an argument's type has the axis twice, in a sum or product, or placed");
+  using Named = NamedAxis<Axes, Name>;
+  static constexpr bool has_axis = Named::is_there;
+  static constexpr std::int64_t size = Named::fixed;
+  static constexpr auto without() {
+    if constexpr (has_axis)
+      return fixed_string<SlicedAxes<Axes, Name, true>::axes>();
+    else
+      return Axes;
+  }
+  using Without = Typed<T, without()>;
+  static Tensor axis_first(const Tensor& x) {
+    return has_axis ? with_first(x, Named::dimension(x)) : x;
+  }
 };
 
 template <FixedString Name, std::int64_t Size, class Result>
@@ -112,28 +95,12 @@ struct VmapResult {
 };
 template <FixedString Name, std::int64_t Size, class T, FixedString Axes>
 struct VmapResult<Name, Size, Typed<T, Axes>> {
-  static_assert(without_axis(Axes.view(), Name.view()).place < 0,
+  static_assert(grammar::uses_of(grammar::read_shape_spec(Axes.view()), Name.view()) == 0,
                 "the function's result has the axis of vmap already: give one another name");
   static constexpr ResultAxes axes = with_first_axis(Axes.view(), Name.view(), Size);
+  static_assert(axes.is_known, "vmap: the result's type would be too long");
   using type = Typed<T, fixed_string<axes>()>;
 };
-
-/// x with dimension `place` first; counted from the last of `rank` where an open part comes before.
-Tensor with_first(const Tensor& x, int place, bool comes_after_open, std::size_t words);
-
-template <FixedString Name, class X>
-Tensor with_axis_first(const X& x) {
-  if constexpr (OperandType<X>::is_typed) {
-    using Argument = VmapArgument<Name, X>;
-    if constexpr (Argument::has_axis)
-      return with_first(x, Argument::found.place, Argument::found.comes_after_open,
-                        grammar::read_shape_spec(X::axes()).dims.size());
-    else
-      return x;
-  } else {
-    return x;
-  }
-}
 
 template <class Result>
 Result typed_result(std::vector<Tensor> results) {
@@ -182,7 +149,7 @@ auto vmap(F f, VmapOptions options = {}) {
     std::int64_t constexpr sizes[] = {detail::VmapArgument<Name, X>::size...};
     constexpr std::int64_t size = *std::max_element(std::begin(sizes), std::end(sizes));
     using Result = typename detail::VmapResult<Name, size, Made>::type;
-    const std::array<Tensor, sizeof...(X)> moved{detail::with_axis_first<Name>(x)...};
+    const std::array<Tensor, sizeof...(X)> moved{detail::VmapArgument<Name, X>::axis_first(x)...};
     std::array<const Tensor*, sizeof...(X)> operands{};
     for (std::size_t k = 0; k < moved.size(); ++k) operands[k] = &moved[k];
     std::string pattern;

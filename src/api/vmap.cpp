@@ -98,15 +98,13 @@ class VmapPattern {
 
 }  // namespace
 
-Tensor detail::with_first(const Tensor& x, int place, bool comes_after_open, std::size_t words) {
-  const std::size_t at = comes_after_open ? x.rank() - (words - static_cast<std::size_t>(place))
-                                          : static_cast<std::size_t>(place);
-  if (at == 0) return x;
+Tensor detail::with_first(const Tensor& x, std::size_t dimension) {
+  if (dimension == 0) return x;
   std::string from, to = "n";
   for (std::size_t d = 0; d < x.rank(); ++d) {
-    const std::string name = d == at ? "n" : "i" + std::to_string(d);
+    const std::string name = d == dimension ? "n" : "i" + std::to_string(d);
     from += (d > 0 ? " " : "") + name;
-    if (d != at) to += " " + name;
+    if (d != dimension) to += " " + name;
   }
   return rearrange(x, runtime(from + " -> " + to));
 }

@@ -70,7 +70,7 @@ class TypeAlignment {
     if (dim.kind == SpecDim::variadic) made.name = made.text;
     if (dim.kind != SpecDim::size) return made;
     if (spec.is_name(dim))
-      made.name = spec.text_of(spec.steps[dim.first].span);
+      made.name = spec.name_of(dim);
     else if (dim.fixed < 0)
       made.name = made.text;  // a sum or a product of sizes
     return made;

@@ -22,7 +22,8 @@ struct GivenSize {
   std::int64_t size = -1;
 };
 
-/// Whether axes lie elsewhere in the result, as the pattern says there.
+/// Whether axes lie elsewhere in the result, as the pattern says there; without an arrow, as it
+/// says.
 enum class Moves : bool { no, yes };
 
 /// The type of a result, written as a ShapeSpec; `is_known` only if every operand is typed.
@@ -31,6 +32,14 @@ struct InferredType {
   bool is_known = false;
   Text axes{};
 };
+
+/// How often a type has this name, in sums and products too.
+constexpr std::size_t uses_of(const SpecReading& spec, std::string_view name) {
+  std::size_t uses = 0;
+  for (const SpecStep& step : spec.steps)
+    uses += step.kind == SpecStep::name && spec.text_of(step.span) == name;
+  return uses;
+}
 
 namespace detail {
 
@@ -137,7 +146,8 @@ class TypeInference {
         if (term.value > 0 && axis.type.size >= 0 && axis.type.size != term.value)
           complain(Complaint::axis_has_two_sizes, term.span);
         if (term.value > 0) axis.type.size = term.value;
-        if (term.is_placed() && (moves_ == Moves::no || i < last_input))
+        const bool says_how_it_lies = moves_ == Moves::no || (pattern_.has_arrow && i < last_input);
+        if (term.is_placed() && says_how_it_lies)
           learn_place(axis_of_[i], pattern_.text_of(term.placed), term.span);
       }
     }
@@ -174,7 +184,7 @@ class TypeInference {
     if (dim.kind != SpecDim::size) return {};
     AxisType type{{}, false, dim.fixed, dim.says_place(), spec.text_of(dim.placed)};
     if (spec.is_name(dim)) {
-      type.name = spec.text_of(spec.steps[dim.first].span);
+      type.name = spec.name_of(dim);
     } else if (dim.fixed < 0) {
       type.name = spec.text_of(dim.span);
       type.is_sum = true;
@@ -242,9 +252,6 @@ class TypeInference {
     }
   }
 
-  static constexpr std::string_view name_of(const SpecReading& spec, const SpecDim& dim) {
-    return spec.is_name(dim) ? spec.text_of(spec.steps[dim.first].span) : std::string_view();
-  }
   /// Whether the pattern calls dimension d as the type calls another one, and that one as the type
   /// calls a third, or this: `keys [batch]` of "batch keys". (A pattern may call axes as it likes:
   /// in `h n` of "hidden h" no name is exchanged.)
@@ -257,12 +264,12 @@ class TypeInference {
     };
     const auto find = [&](std::string_view name) {
       for (std::size_t e = 0; e < spec.dims.size(); ++e) {
-        if (!name.empty() && name_of(spec, spec.dims[e]) == name) return e;
+        if (!name.empty() && spec.name_of(spec.dims[e]) == name) return e;
       }
       return spec.dims.size();
     };
     const std::size_t other = find(called(d));
-    if (other == spec.dims.size() || name_of(spec, spec.dims[d]) == called(d)) return false;
+    if (other == spec.dims.size() || spec.name_of(spec.dims[d]) == called(d)) return false;
     return called(other) != called(d) && find(called(other)) != spec.dims.size();
   }
 
@@ -487,9 +494,7 @@ class TypeInference {
     const bool has_own_name = !axis.type.name.empty();
     const std::string_view name = has_own_name ? axis.type.name : axis.name;
     const SpecReading& spec = *operands_[0].axes;
-    std::size_t uses = 0;
-    for (const SpecStep& step : spec.steps)
-      uses += step.kind == SpecStep::name && spec.text_of(step.span) == name;
+    const std::size_t uses = uses_of(spec, name);
     const bool has_name = !axis.type.is_sum && (has_own_name || !is_number) &&
                           axis.type.placed.empty() && uses == (has_own_name ? 1 : 0);
     text.add(has_name ? name : "_");
@@ -589,8 +594,7 @@ constexpr InferredType infer_type(const Pattern& pattern, std::span<const Operan
 constexpr std::size_t find_axis(const SpecReading& spec, std::string_view name) {
   std::size_t found = SIZE_MAX, count = 0;
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {
-    if (!spec.is_name(spec.dims[d])) continue;
-    if (spec.text_of(spec.steps[spec.dims[d].first].span) != name) continue;
+    if (name.empty() || spec.name_of(spec.dims[d]) != name) continue;
     found = d;
     ++count;
   }
@@ -609,9 +613,7 @@ constexpr std::size_t place_from_the_end(const SpecReading& spec, std::size_t pl
 /// The type with a part of the positions along dimension `at`, a name; or, `dropped`, without it.
 constexpr Text sliced(const SpecReading& spec, std::size_t at, bool dropped) {
   const std::string_view name = spec.text_of(spec.steps[spec.dims[at].first].span);
-  std::size_t uses = 0;
-  for (const SpecStep& step : spec.steps)
-    uses += step.kind == SpecStep::name && spec.text_of(step.span) == name;
+  const std::size_t uses = uses_of(spec, name);
   Text text;
   for (std::size_t d = 0; d < spec.dims.size(); ++d) {
     if (d == at && dropped) continue;

@@ -57,6 +57,10 @@ struct SpecReading {
     return dim.kind == SpecDim::size && dim.last == dim.first + 1 &&
            steps[dim.first].kind == SpecStep::name;
   }
+  /// Empty where it has none.
+  constexpr std::string_view name_of(const SpecDim& dim) const {
+    return is_name(dim) ? text_of(steps[dim.first].span) : std::string_view();
+  }
   /// Calls f(SourceSpan) for the name of each mesh axis that `dim` is split over, the outermost
   /// first.
   template <class F>
