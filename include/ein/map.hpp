@@ -171,8 +171,8 @@ struct StaticMap<Op, Pattern, F, Types<Operands...>, Types<Arguments...>> {
 // of fn, returns a typed tensor for typed ones.
 //
 // Errors: those of einsum and reduce, but for dtypes that differ; kind `shape` where f's result
-// does not broadcast to the points; `value` where f draws random numbers, writes to tensors, or
-// reads elements.
+// does not broadcast to the points; `value` where f draws random numbers, writes to tensors, takes
+// gradients, or reads elements.
 
 // clang-format off
 #define EIN_UNPACKED(...) __VA_ARGS__
@@ -185,8 +185,8 @@ struct StaticMap<Op, Pattern, F, Types<Operands...>, Types<Arguments...>> {
     const Tensor* const operands[] = {EIN_UNPACKED addresses};                                    \
     const detail::CallArguments<S...> given(sizes...);                                            \
     constexpr std::make_index_sequence<std::size(operands)> count;                                \
-    return detail::run_map(                                                                       \
-        {pattern, operands, given.sizes, detail::tensor_function<F>(count), &f, {}, given.dtype});                 \
+    return detail::run_map({pattern, operands, given.sizes, detail::tensor_function<F>(count), &f,\
+                            {}, given.dtype});                                                    \
   }                                                                                               \
   template <EIN_UNPACKED classes, detail::MapFunction<EIN_UNPACKED types> F, CallArgument... S>   \
   Tensor map(EIN_UNPACKED parameters,                                                             \
@@ -255,22 +255,6 @@ template <class L>
 concept TensorList = !TensorArgument<L> && std::is_convertible_v<const L&, std::span<const Tensor>>;
 template <class F>
 concept FunctionOfList = std::is_invocable_r_v<Tensor, const F&, std::span<const Tensor>>;
-}  // namespace detail
-
-/// Any number of operands; f takes a std::span of as many tensors.
-template <detail::TensorList L, detail::FunctionOfList F, CallArgument... S>
-Tensor map(const L& operands,
-           std::type_identity_t<PatternFor<Operation::map, detail::Types<detail::AnyNumber>, S...>>
-               pattern,
-           const F& f, const S&... sizes);
-template <detail::TensorList L, detail::FunctionOfList F, CallArgument... S>
-Tensor map(
-    const L& operands,
-    std::type_identity_t<PatternFor<Operation::map_reduce, detail::Types<detail::AnyNumber>, S...>>
-        pattern,
-    const F& f, std::type_identity_t<ReductionFor<Tensor>> reduction, const S&... arguments);
-
-namespace detail {
 
 template <class F, class... S>
 Tensor run_map_of_list(const PatternArgument& pattern, std::span<const Tensor> operands, const F& f,
@@ -287,6 +271,7 @@ Tensor run_map_of_list(const PatternArgument& pattern, std::span<const Tensor> o
 
 }  // namespace detail
 
+/// Any number of operands; f takes a std::span of as many tensors.
 template <detail::TensorList L, detail::FunctionOfList F, CallArgument... S>
 Tensor map(const L& operands,
            std::type_identity_t<PatternFor<Operation::map, detail::Types<detail::AnyNumber>, S...>>
