@@ -27,8 +27,7 @@ std::vector<Operation> operations() {
   std::vector<Operation> all;
   for (int i = 0; i < operation_count; ++i) {
     const auto op = static_cast<Operation>(i);
-    if (!is_of_a_mesh(op) && !info(op).takes_a_function && op != Operation::multinomial)
-      all.push_back(op);
+    if (stands_alone(op) && op != Operation::multinomial) all.push_back(op);
   }
   return all;
 }

@@ -9,3 +9,4 @@
 #include <ein/nn/module.hpp>
 #include <ein/nn/pattern_layers.hpp>
 #include <ein/nn/transformer.hpp>
+#include <ein/nn/typed_layers.hpp>

@@ -90,16 +90,17 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
     constexpr bool are_said[] = {says_axes<Operands>...};
     const int dtypes[] = {static_dtype<Operands>()...};
     constexpr OperationInfo row = info(Op);
-    constexpr bool may_differ = row.takes_a_function || row.positions >= 0;
+    constexpr bool may_differ = row.stands == OperationInfo::with_a_function || row.positions >= 0;
     grammar::List<grammar::OperandSpec> specs;
     for (std::size_t k = 0; k < sizeof...(Operands); ++k) {
       specs.push_back({are_said[k] ? &axes[k] : nullptr, may_differ ? 0 : dtypes[k]});
     }
     const grammar::List<grammar::GivenSize> given{static_size<Sizes>()...};
-    constexpr auto moves = Op == Operation::reshard ? grammar::Moves::yes : grammar::Moves::no;
-    constexpr bool has_brackets = row.form.brackets != grammar::Form::no_brackets;
+    constexpr auto moves = is_of_a_mesh(Op) ? grammar::Moves::yes : grammar::Moves::no;
+    constexpr bool says_axes_of_result =
+        row.form.brackets != grammar::Form::no_brackets || Op == Operation::place;
     const grammar::InferredType type = grammar::infer_type(
-        pattern, specs, given, moves, has_brackets ? &row.axes[Which] : nullptr);
+        pattern, specs, given, moves, says_axes_of_result ? &row.axes[Which] : nullptr);
     if (result) *result = type;
     return type.mistake;
   }

@@ -59,9 +59,10 @@ Tensor run_one(const Call& call) { return std::move(run_all(call).front()); }
 
 Graph graph_of(Operation op, RuntimeText pattern, const std::vector<Shape>& shapes,
                const CallOptions& options) {
-  if (op == Operation::parse_shape || is_of_a_mesh(op))
+  const bool takes_a_function = info(op).stands == OperationInfo::with_a_function;
+  if (op == Operation::parse_shape || !(stands_alone(op) || takes_a_function))
     throw Error(ErrorKind::value, "graph_of: " + std::string(name(op)) + " computes nothing");
-  if (info(op).takes_a_function)
+  if (takes_a_function)
     throw Error(ErrorKind::value, "graph_of: what map computes, its function says");
   const CallPattern parsed(op, detail::PatternArgument(pattern.text));
   std::vector<OperandType> types;

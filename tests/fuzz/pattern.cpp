@@ -301,7 +301,7 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
   } else {
     check_types(op, pattern, given);
   }
-  if (wanted > 40 || ein::is_of_a_mesh(op) || ein::info(op).takes_a_function) return;
+  if (wanted > 40 || !ein::stands_alone(op)) return;
 
   std::vector<ein::OperandType> operands;
   const auto dtype = static_cast<ein::DType>(choice.below(10));

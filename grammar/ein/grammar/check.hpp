@@ -248,7 +248,9 @@ class Checker {
         op_ == Operation::map || op_ == Operation::rearrange || op_ == Operation::repeat ||
         op_ == Operation::gather || op_ == Operation::one_hot || op_ == Operation::solve ||
         op_ == Operation::lstsq || op_ == Operation::searchsorted || op_ == Operation::reshard;
-    const bool may_add_numbers = op_ == Operation::repeat || form_.operands == Form::any_number;
+    const bool may_add_axes = op_ == Operation::layer;
+    const bool may_add_numbers =
+        op_ == Operation::repeat || may_add_axes || form_.operands == Form::any_number;
     for (const Term& term : terms_of(output)) {
       if (term.marked) continue;
       if (term.kind == TermKind::ellipsis) {
@@ -262,9 +264,9 @@ class Checker {
         if (pattern_.is_glued() && pattern_.letters_are_in_inputs(pattern_.name_of(term))) {
           complain(Complaint::axis_names_are_glued,
                    {0, static_cast<std::uint32_t>(pattern_.text.size())});
-        } else if (op_ != Operation::repeat) {
+        } else if (op_ != Operation::repeat && !may_add_axes) {
           complain(Complaint::axis_of_the_output_is_in_no_input, term.span);
-        } else if (!more_given_ && !is_given(pattern_.name_of(term)) &&
+        } else if (!may_add_axes && !more_given_ && !is_given(pattern_.name_of(term)) &&
                    size_of(pattern_.name_of(term)) == 0) {
           complain(Complaint::axis_size_is_missing, term.span);
         }
@@ -386,7 +388,9 @@ class Checker {
   /// Every group must come to have at most one unknown size, once all others are known: from an
   /// argument, from a dimension of its own in some input, or from another group.
   constexpr void check_solvable() {
-    if (mistake_ || !form_.has_groups || more_given_ || !has_a_group_among_inputs()) return;
+    if (mistake_ || !form_.has_groups || more_given_ || op_ == Operation::layer ||
+        !has_a_group_among_inputs())
+      return;
     List<char> known(pattern_.terms.size(), 0);
     const auto learn = [&](const Term& found) {
       for (std::size_t i = 0; i < known.size(); ++i) {

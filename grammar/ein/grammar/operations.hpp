@@ -75,9 +75,9 @@ struct CallSays {
 /// - what else: fields of OperationInfo.
 #define EIN_FOR_EACH_OPERATION(EIN_OPERATION)                                                    \
   EIN_OPERATION(einsum, no_builder, sum, of_any, sizes | dtype, .result = sums_if_reduced)       \
-  EIN_OPERATION(map, no_builder, sum, of_any, sizes | dtype, .takes_a_function = true)           \
+  EIN_OPERATION(map, no_builder, sum, of_any, sizes | dtype, .stands = with_a_function)          \
   EIN_OPERATION(map_reduce, no_builder, sum, of_any, sizes | by | dtype, .result = of_reduction, \
-                .shown = "map", .takes_a_function = true)                                        \
+                .shown = "map", .stands = with_a_function)                                       \
   EIN_OPERATION(reduce, no_builder, sum, of_one, sizes | by | dtype | lists,                     \
                 .result = of_reduction)                                                          \
   EIN_OPERATION(rearrange, no_builder, sum, of_one, sizes | dtype | lists)                       \
@@ -141,8 +141,10 @@ struct CallSays {
                 .axes = {of_rows, of_rank_alone, of_columns})                                    \
   EIN_OPERATION(eigh, build_matrix, sum, of_matrix, sizes, .axes = {of_columns_alone})           \
   /* of a mesh of processes: where a tensor lies; nothing is computed */                         \
-  EIN_OPERATION(place, no_builder, sum, of_side, sizes, .is_of_a_mesh = true)                    \
-  EIN_OPERATION(reshard, no_builder, sum, moved, sizes, .is_of_a_mesh = true)
+  EIN_OPERATION(place, no_builder, sum, of_side, sizes, .stands = on_a_mesh)                     \
+  EIN_OPERATION(reshard, no_builder, sum, moved, sizes, .stands = on_a_mesh)                     \
+  /* what a model's layer makes of its input's axes */                                           \
+  EIN_OPERATION(layer, no_builder, sum, of_one, nothing, .stands = in_a_type)
 
 #define EIN_ENUMERATOR(name, ...) name,
 enum class Operation : std::uint8_t { EIN_FOR_EACH_OPERATION(EIN_ENUMERATOR) };
@@ -153,6 +155,9 @@ struct OperationInfo {
   /// Of which dtype its result is, where the call does not say it: that of its operand, that of
   /// sums (result_dtype.hpp), or that where the pattern drops an axis, or as its reduction says.
   enum Result : std::uint8_t { of_operand, sums, sums_if_reduced, of_reduction };
+  /// Whether its pattern says what it computes; or a function beside it does; or it says where a
+  /// tensor lies, or the axes of a layer, and nothing is computed.
+  enum Stands : std::uint8_t { alone, with_a_function, on_a_mesh, in_a_type };
 
   std::string_view name;
   grammar::Form form;
@@ -162,8 +167,7 @@ struct OperationInfo {
   Result result = of_operand;
   bool accumulates = false;  // adds or multiplies many elements, outside of a contraction
   std::string_view shown{};  // in messages, where that is not its name
-  bool takes_a_function = false;
-  bool is_of_a_mesh = false;
+  Stands stands = alone;
   /// What its results have of an operand's axes, each of them or each form of the call.
   std::array<grammar::MarkedAxes, 3> axes{};
 };
@@ -217,6 +221,8 @@ constexpr std::string_view name(Operation op) {
   return row.shown.empty() ? row.name : row.shown;
 }
 /// Whether an operation says where a tensor lies, and computes nothing.
-constexpr bool is_of_a_mesh(Operation op) { return info(op).is_of_a_mesh; }
+constexpr bool is_of_a_mesh(Operation op) { return info(op).stands == OperationInfo::on_a_mesh; }
+/// Whether its pattern says what it computes.
+constexpr bool stands_alone(Operation op) { return info(op).stands == OperationInfo::alone; }
 
 }  // namespace ein

@@ -20,7 +20,7 @@ struct KVCache {
 /// Each position looks at itself and those before it, with several heads (Vaswani et al. 2017): x
 /// is (batch, positions, dim). Modules "c_attn" (dim, 3·dim), for query, key and value in this
 /// order, and "c_proj" (dim, dim).
-class Attention : public Layer {
+class Attention : public SameAxes {
  public:
   /// An Error of kind `value` unless heads divides dim and 0 <= dropout < 1; dropout acts on the
   /// attention's weights and on the result.
@@ -36,7 +36,7 @@ class Attention : public Layer {
   /// yet masked, so that one compiled function serves every position. An Error of kind `value` when
   /// they do not fit behind `position`.
   Tensor forward(const Tensor& x, const KVCache& cache, const Tensor& position) const;
-  using Layer::operator();
+  using SameAxes::operator();
 
   /// An empty cache with room for so many positions.
   KVCache make_cache(std::int64_t batch, std::int64_t room) const;

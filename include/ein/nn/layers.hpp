@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <ein/nn/module.hpp>
+#include <ein/nn/typed_layers.hpp>
 
 namespace ein::nn {
 
@@ -33,7 +34,7 @@ class Embedding : public Layer {
 
 /// Layer norm over the last axis, of size dim (see ein::layer_norm). Parameters "weight" (1 at
 /// first), "bias" (0 at first).
-class LayerNorm : public Layer {
+class LayerNorm : public SameAxes {
  public:
   explicit LayerNorm(std::int64_t dim, bool with_bias = true, double eps = 1e-5);
   Tensor forward(const Tensor& x) const override;
@@ -46,7 +47,7 @@ class LayerNorm : public Layer {
 };
 
 /// RMS norm over the last axis, of size dim (see ein::rms_norm). Parameter "weight" (1 at first).
-class RMSNorm : public Layer {
+class RMSNorm : public SameAxes {
  public:
   explicit RMSNorm(std::int64_t dim, double eps = 1e-6);
   Tensor forward(const Tensor& x) const override;
@@ -58,7 +59,7 @@ class RMSNorm : public Layer {
 };
 
 /// ein::dropout in training, else the identity. An Error of kind `value` unless 0 <= p < 1.
-class Dropout : public Layer {
+class Dropout : public SameAxes {
  public:
   explicit Dropout(double p);
   Tensor forward(const Tensor& x) const override;

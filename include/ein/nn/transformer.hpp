@@ -12,7 +12,7 @@
 namespace ein::nn {
 
 /// c_proj(gelu(c_fc(x))), with four times as many features inside. Modules "c_fc", "c_proj".
-class MLP : public Layer {
+class MLP : public SameAxes {
  public:
   explicit MLP(std::int64_t dim, bool with_bias = true, double dropout = 0);
   Tensor forward(const Tensor& x) const override;
@@ -24,7 +24,7 @@ class MLP : public Layer {
 };
 
 /// x + attn(ln_1(x)), then that + mlp(ln_2(that)). Modules "ln_1", "attn", "ln_2", "mlp".
-class Block : public Layer {
+class Block : public SameAxes {
  public:
   Block(std::int64_t dim, std::int64_t heads, bool with_bias = true, double dropout = 0);
   Tensor forward(const Tensor& x) const override;
