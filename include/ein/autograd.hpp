@@ -59,16 +59,6 @@ namespace detail {
 /// An alias of x that gradients can be asked for, connected to x.
 Tensor differentiable(const Tensor& x);
 
-/// A tensor like an argument: of its type, if that says its axes.
-template <class X>
-struct Like {
-  using type = Tensor;
-};
-template <class X>
-requires requires { X::axes(); }
-struct Like<X> {
-  using type = X;
-};
 template <class... X>
 struct GradientsOf {
   static constexpr bool are_plain = (std::is_same_v<typename Like<X>::type, Tensor> && ...);
@@ -132,13 +122,12 @@ std::vector<Tensor> checkpoint(std::shared_ptr<const void> context, TensorFuncti
 /// outside whose value f differentiated through, was written to since.
 template <class F, std::convertible_to<Tensor>... X>
 auto checkpoint(F f, const X&... x) {
-  using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
+  using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
   static_assert(!std::is_void_v<Result>,
                 "checkpoint: the function returns no tensors to differentiate");
   const std::array<Tensor, sizeof...(X)> arguments{x...};
-  return detail::from_list<Result>(
-      detail::checkpoint(std::make_shared<const F>(std::move(f)),
-                         detail::tensor_function<F>(std::index_sequence_for<X...>()), arguments));
+  return detail::from_list<Result>(detail::checkpoint(
+      std::make_shared<const F>(std::move(f)), detail::tensor_function<F, X...>(), arguments));
 }
 
 namespace detail {
@@ -148,24 +137,28 @@ struct CustomFunctions {
   F f;
   Vjp vjp;
 
-  /// Of `arguments` tensors: the cotangents of the results, the results, the arguments.
-  template <class Result, std::size_t... Indices>
-  static TensorFunction pull_back(std::index_sequence<Indices...>) {
+  /// Of arguments like X: the cotangents of the results, the results, the arguments.
+  template <class Result, class... X>
+  static TensorFunction pull_back() {
     return [](const void* context, std::span<const Tensor> all) -> std::vector<Tensor> {
       const auto& functions = *static_cast<const CustomFunctions*>(context);
-      const std::size_t results = (all.size() - sizeof...(Indices)) / 2;
+      const std::size_t results = (all.size() - sizeof...(X)) / 2;
       const auto list = [&](std::size_t first) {
         const auto part = all.subspan(first, results);
         return from_list<Result>(std::vector<Tensor>(part.begin(), part.end()));
       };
       const auto x = all.subspan(2 * results);
-      return as_list(functions.vjp(list(0), list(results), x[Indices]...));
+      const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+        return functions.vjp(list(0), list(results), typename Like<X>::type(x[Indices])...);
+      };
+      return as_list(call(std::index_sequence_for<X...>()));
     };
   }
-  template <std::size_t... Indices>
-  static TensorFunction call(std::index_sequence<Indices...>) {
+  template <class... X>
+  static TensorFunction call() {
     return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
-      return as_list(static_cast<const CustomFunctions*>(context)->f(x[Indices]...));
+      const auto& functions = *static_cast<const CustomFunctions*>(context);
+      return tensor_function<F, X...>()(&functions.f, x);
     };
   }
 };
@@ -199,13 +192,12 @@ std::vector<Tensor> custom(std::shared_ptr<const void> functions, TensorFunction
 template <class F, class Vjp>
 auto custom(F f, Vjp vjp) {
   using Functions = detail::CustomFunctions<F, Vjp>;
-  return [functions = std::make_shared<const Functions>(std::move(f), std::move(vjp))](
-             const std::convertible_to<Tensor> auto&... x) {
-    using Result = decltype(functions->f(static_cast<const Tensor&>(x)...));
-    constexpr std::make_index_sequence<sizeof...(x)> count;
-    const std::array<Tensor, sizeof...(x)> arguments{x...};
-    return detail::from_list<Result>(detail::custom(functions, Functions::call(count),
-                                                    Functions::template pull_back<Result>(count),
+  return [functions = std::make_shared<const Functions>(
+              std::move(f), std::move(vjp))]<std::convertible_to<Tensor>... X>(const X&... x) {
+    using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
+    const std::array<Tensor, sizeof...(X)> arguments{x...};
+    return detail::from_list<Result>(detail::custom(functions, Functions::template call<X...>(),
+                                                    Functions::template pull_back<Result, X...>(),
                                                     arguments));
   };
 }

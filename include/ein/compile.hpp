@@ -117,10 +117,10 @@ class Compiled {
   /// As f(arguments...), which returns nothing, a Tensor, a std::vector or a std::array of them.
   template <std::convertible_to<Tensor>... X>
   auto operator()(const X&... arguments) {
-    using Result = decltype(std::declval<const F&>()(std::declval<const X&>()...));
+    using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
     const std::array<Tensor, sizeof...(X)> given{arguments...};
     return detail::from_list<Result>(
-        compiled_.run(given, types<X...>(), function<sizeof...(X)>(), &f_));
+        compiled_.run(given, types<X...>(), detail::tensor_function<F, X...>(), &f_));
   }
 
   /// Makes the program for arguments like these without running it, so that its description can be
@@ -128,7 +128,7 @@ class Compiled {
   template <std::convertible_to<Tensor>... X>
   void prepare(const X&... arguments) {
     const std::array<Tensor, sizeof...(X)> given{arguments...};
-    compiled_.prepare(given, types<X...>(), function<sizeof...(X)>(), &f_);
+    compiled_.prepare(given, types<X...>(), detail::tensor_function<F, X...>(), &f_);
   }
 
   /// The most programs that are kept, and the most plans; 16 if this is not called. The least
@@ -156,10 +156,6 @@ class Compiled {
   std::string svg() const { return compiled_.svg(); }
 
  private:
-  template <std::size_t N>
-  static detail::TensorFunction function() {
-    return detail::tensor_function<F>(std::make_index_sequence<N>());
-  }
   /// Those that compile() was given, or those of the arguments.
   template <class... X>
   std::array<std::optional<std::string_view>, sizeof...(X)> types() const {

@@ -10,6 +10,9 @@
 #include <ein/pattern.hpp>
 #include <ein/placement.hpp>
 #include <ein/tensor.hpp>
+#include <ein/typed_named.hpp>
+
+#include <ein/detail/check_call.hpp>  // behind typed_named.hpp, which takes it back
 
 namespace ein {
 
@@ -73,6 +76,26 @@ Tensor place(const Tensor& x, const Mesh& mesh,
 /// is split at once is a reduce_scatter. The gradient is the way back.
 Tensor reshard(const Tensor& x,
                const PatternFor<Operation::reshard, detail::Types<Tensor>>& pattern);
+
+// Of typed tensors, with the pattern in a type, the result's type says where it lies.
+
+template <class T, FixedString A, FixedString Pattern>
+auto place(const Typed<T, A>& x, const Mesh& mesh, PatternLiteral<Pattern>) {
+  using Call = detail::StaticCallOn<Typed<T, A>, Operation::place, Pattern>;
+  check_call(Call());
+  return detail::with_type<Call>(
+      place(static_cast<const Tensor&>(x), mesh,
+            PatternFor<Operation::place, detail::Types<Tensor>>(Call::facts.argument)));
+}
+template <class T, FixedString A, FixedString Pattern>
+auto reshard(const Typed<T, A>& x, PatternLiteral<Pattern>) {
+  using Call = detail::StaticCallOn<Typed<T, A>, Operation::reshard, Pattern>;
+  check_call(Call());
+  return detail::with_type<Call>(
+      reshard(static_cast<const Tensor&>(x),
+              PatternFor<Operation::reshard, detail::Types<Tensor>>(Call::facts.argument)));
+}
+#undef check_call
 
 /// The pattern under which a process keeps its part of x alone: that of placement(x), with the
 /// first axis that is whole and that the mesh axis divides split over it. Empty where there is

@@ -376,6 +376,26 @@ auto dropout(const Typed<T, A>& x, double p) {
   return Typed<T, A>(detail::Trusted(), dropout(static_cast<const Tensor&>(x), p));
 }
 
+/// Positions of the elements that are not 0: a row of one number for each axis of x.
+template <class T, FixedString A>
+auto nonzero(const Typed<T, A>& x) {
+  return Typed<std::int64_t, "_ _">(detail::Trusted(), nonzero(static_cast<const Tensor&>(x)));
+}
+/// What there is once of each value, where, and how often.
+template <class T, FixedString A>
+struct TypedUnique {
+  Typed<T, "_"> values;
+  Typed<std::int64_t, A> positions;
+  Typed<std::int64_t, "_"> counts;
+};
+template <class T, FixedString A>
+auto unique(const Typed<T, A>& x) {
+  Unique found = unique(static_cast<const Tensor&>(x));
+  return TypedUnique<T, A>{{detail::Trusted(), std::move(found.values)},
+                           {detail::Trusted(), std::move(found.positions)},
+                           {detail::Trusted(), std::move(found.counts)}};
+}
+
 /// Elements meet by the names of their axes, which both operands have.
 template <class T, FixedString A, class U, FixedString B>
 auto mse_loss(const Typed<T, A>& a, const Typed<U, B>& b) {

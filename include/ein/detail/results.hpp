@@ -83,20 +83,38 @@ Result from_list(std::vector<Tensor> results) {
   }
 }
 
-/// The F at `context`, called with a tensor for each index. It returns nothing, a Tensor, a
-/// std::vector or a std::array of them.
+/// A tensor like an argument: of its type, if that says its axes.
+template <class X>
+struct Like {
+  using type = Tensor;
+};
+template <class X>
+requires requires { X::axes(); }
+struct Like<X> {
+  using type = X;
+};
+
+/// The F at `context`, called with a tensor like each of these arguments. It returns nothing, a
+/// Tensor, a std::vector or a std::array of them.
+template <class F, class... X>
+TensorFunction tensor_function() {
+  return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
+    const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+      return (*static_cast<const F*>(context))(typename Like<X>::type(x[Indices])...);
+    };
+    constexpr std::index_sequence_for<X...> places;
+    if constexpr (std::is_void_v<decltype(call(places))>) {
+      call(places);
+      return {};
+    } else {
+      return as_list(call(places));
+    }
+  };
+}
+/// Called with so many plain tensors.
 template <class F, std::size_t... Indices>
 TensorFunction tensor_function(std::index_sequence<Indices...>) {
-  return
-      [](const void* context, [[maybe_unused]] std::span<const Tensor> x) -> std::vector<Tensor> {
-        const F& f = *static_cast<const F*>(context);
-        if constexpr (std::is_void_v<decltype(f(x[Indices]...))>) {
-          f(x[Indices]...);
-          return {};
-        } else {
-          return as_list(f(x[Indices]...));
-        }
-      };
+  return tensor_function<F, std::enable_if_t<Indices + 1 != 0, Tensor>...>();
 }
 
 }  // namespace ein::detail
