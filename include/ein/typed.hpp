@@ -71,40 +71,57 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
   return true;
 }
 
-/// Whether axes that both types describe lie alike, from either end up to where one of them is
-/// open.
-consteval bool places_agree(std::string_view from, std::string_view to) {
-  if (!ranks_agree(from, to)) return true;
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+/// Whether f(x, y) holds for the axes at each place that both types describe, from either end up to
+/// where one of them is open.
+template <class F>
+consteval bool holds_for_pairs(const grammar::SpecReading& a, const grammar::SpecReading& b,
+                               const F& f) {
   const std::size_t most = grammar::lesser(a.dims.size(), b.dims.size());
   for (const bool from_left : {true, false}) {
     for (std::size_t d = 0; d < most; ++d) {
       const grammar::SpecDim& x = a.dims[from_left ? d : a.dims.size() - 1 - d];
       const grammar::SpecDim& y = b.dims[from_left ? d : b.dims.size() - 1 - d];
       if (x.is_open() || y.is_open()) break;
-      if (x.says_place() && y.says_place() && a.text_of(x.placed) != b.text_of(y.placed))
-        return false;
+      if (!f(x, y)) return false;
     }
   }
   return true;
+}
+
+/// Whether axes that both types describe lie alike.
+consteval bool places_agree(std::string_view from, std::string_view to) {
+  if (!ranks_agree(from, to)) return true;
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  return holds_for_pairs(a, b, [&](const grammar::SpecDim& x, const grammar::SpecDim& y) {
+    return !x.says_place() || !y.says_place() || a.text_of(x.placed) == b.text_of(y.placed);
+  });
 }
 
 /// Whether no name of one type stands at another place of the other.
 consteval bool names_agree(std::string_view from, std::string_view to) {
   const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
   if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
-  const auto name_of = [](const grammar::SpecReading& spec, std::size_t d) {
-    const grammar::SpecDim& dim = spec.dims[d];
-    return spec.is_name(dim) ? spec.text_of(spec.steps[dim.first].span) : std::string_view();
-  };
   for (std::size_t d = 0; d < a.dims.size(); ++d) {
-    const std::string_view name = name_of(a, d);
-    if (name.empty() || name == name_of(b, d)) continue;
+    const std::string_view name = a.name_of(a.dims[d]);
+    if (name.empty() || name == b.name_of(b.dims[d])) continue;
     for (std::size_t e = 0; e < b.dims.size(); ++e) {
-      if (name == name_of(b, e) && name != name_of(a, e)) return false;
+      if (name == b.name_of(b.dims[e]) && name != a.name_of(a.dims[e])) return false;
     }
   }
   return true;
+}
+
+/// Whether types that call one axis alike call all alike: a type may name all axes anew, but not
+/// some of them.
+consteval bool all_or_no_names_agree(std::string_view from, std::string_view to) {
+  if (!ranks_agree(from, to)) return true;
+  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+  bool any_agrees = false, any_differs = false;
+  return holds_for_pairs(a, b, [&](const grammar::SpecDim& x, const grammar::SpecDim& y) {
+    const std::string_view name = a.name_of(x), other = b.name_of(y);
+    if (!name.empty() && !other.empty()) (name == other ? any_agrees : any_differs) = true;
+    return !(any_agrees && any_differs);
+  });
 }
 
 /// The axes of a result, found while compiling.
@@ -221,6 +238,8 @@ class Typed : public Tensor {
                   "the two types differ in the size of an axis");
     static_assert(detail::names_agree(Others.view(), axes()),
                   "a name stands at another place in the two types: rearrange the tensor");
+    static_assert(detail::all_or_no_names_agree(Others.view(), axes()),
+                  "the two types call some axes alike and another differently: rename it");
     static_assert(detail::places_agree(Others.view(), axes()),
                   "the two types place an axis differently");
   }
