@@ -9,6 +9,7 @@
 #include <ein/autocast.hpp>
 #include <ein/complex.hpp>
 #include <ein/linalg.hpp>
+#include <ein/vmap.hpp>
 
 #include "program.hpp"
 
@@ -250,6 +251,70 @@ Operation map_of(const char* function, const F&, std::optional<Reduction> how = 
           },
           "ein::map($0, $1, $p, ein::fn::" + std::string(function) + by + "$h)",
           "map($0, $1, $p, \"" + std::string(function) + "\"" + by + "$h)",
+          2};
+}
+
+// --- a function over one more axis ---
+
+/// An argument of vmap that broadcasts to `one`, which is a tensor at one index, behind the axes
+/// `own`; and has the axis of `count` indices at one of its ends, or not at all.
+int make_vmap_argument(Maker& maker, Step& step, const Shape& one, const Shape& own,
+                       std::int64_t count, DType dtype) {
+  const auto rank = static_cast<std::int64_t>(one.rank());
+  const std::int64_t skipped = own.rank() == 0 && maker.chance(30) ? maker.below(rank + 1) : 0;
+  const bool is_first = maker.chance(40), is_last = !is_first && maker.chance(50);
+  Shape shape;
+  if (is_first) shape.push_back(count);
+  for (const std::int64_t n : own) shape.push_back(n);
+  for (std::int64_t d = skipped; d < rank; ++d)
+    shape.push_back(maker.chance(15) ? Size(1) : one[static_cast<std::size_t>(d)]);
+  if (is_last) shape.push_back(count);
+  step.pattern += is_first ? ", n ..." : is_last ? ", ... n" : ", ...";
+  return maker.like(shape, dtype);
+}
+
+/// The first of N arguments, which has the axis; then others, the last of them with `more` axes of
+/// its own.
+template <int N, int More = 0, bool WantsFloats = false>
+bool make_vmap(Maker& maker, Step& step) {
+  const int x = WantsFloats ? maker.floating() : maker.value();
+  if (x < 0 || maker.shape(x).rank() == 0) return false;
+  const Shape shape = maker.shape(x);
+  const DType dtype = maker.dtype(x);
+  const bool is_last = maker.chance(50);
+  const std::int64_t count = is_last ? shape.back() : shape[0];
+  Shape one;
+  for (std::size_t d = is_last ? 0 : 1; d + (is_last ? 1 : 0) < shape.rank(); ++d)
+    one.push_back(shape[d]);
+  step.pattern = is_last ? "... n" : "n ...";
+  step.args = {x};
+  std::int64_t points = numel(shape);
+  for (int k = 1; k < N; ++k) {
+    Shape own;
+    for (int m = 0; m < More && k == N - 1; ++m) own.push_back(maker.size());
+    points *= std::max<std::int64_t>(numel(own), 1);
+    if (points > most_points) return false;
+    step.args.push_back(make_vmap_argument(maker, step, one, own, count, dtype));
+  }
+  if (maker.chance(50)) step.pattern += maker.chance(50) ? " -> n ..." : " -> ... n";
+  return true;
+}
+template <class F>
+Operation vmap_of(const std::string& name, bool (*make)(Maker&, Step&), const F&,
+                  const std::string& cpp) {
+  return {"vmap " + name,
+          make,
+          [](const Step& s, Args x) -> Tensor {
+            const auto over_all = vmap(F(), s.pattern);
+            if constexpr (std::is_invocable_v<F, Tensor>)
+              return over_all(x[0]);
+            else if constexpr (std::is_invocable_v<F, Tensor, Tensor>)
+              return over_all(x[0], x[1]);
+            else
+              return over_all(x[0], x[1], x[2]);
+          },
+          "ein::vmap(" + cpp + ", $p)($a)",
+          "vmap(\"" + name + "\", $p, [$a])",
           2};
 }
 
@@ -872,6 +937,34 @@ std::vector<Operation> make_table() {
   t.push_back(map_of("mul", fn::mul, Reduction::sum));
   t.push_back(map_of("maximum", fn::maximum, Reduction::sum));
   t.push_back(map_of("minimum", fn::minimum, Reduction::max));
+#define EIN_VMAP(name, make, ...) t.push_back(vmap_of(name, make, __VA_ARGS__, #__VA_ARGS__))
+  EIN_VMAP("shifted", make_vmap<1>,
+           [](const ein::Tensor& x) { return ein::tanh(x) + ein::reduce(x, "... ->", "sum"); });
+  EIN_VMAP("scaled", make_vmap<2>, [](const ein::Tensor& x, const ein::Tensor& y) {
+    return x * y - ein::reduce(x * y, "... ->", "sum");
+  });
+  EIN_VMAP("chosen", make_vmap<3>,
+           [](const ein::Tensor& x, const ein::Tensor& y, const ein::Tensor& z) {
+             return ein::where(x < y, z, ein::maximum(x, ein::reduce(y, "... ->", "sum")));
+           });
+  EIN_VMAP("pairs", (make_vmap<2, 1>), [](const ein::Tensor& x, const ein::Tensor& ys) {
+    return ein::vmap(
+        [&](const ein::Tensor& y) { return ein::reduce((x - y) * (x - y), "... ->", "sum"); },
+        "m")(ys);
+  });
+  EIN_VMAP("gradient", (make_vmap<2, 0, true>), [](const ein::Tensor& x, const ein::Tensor& y) {
+    return ein::grad([&](const ein::Tensor& w) {
+      return ein::reduce(ein::tanh(x * w) * w, "... ->", "sum");
+    })(y);
+  });
+  EIN_VMAP("gradients of pairs", (make_vmap<2, 1, true>),
+           [](const ein::Tensor& x, const ein::Tensor& ys) {
+             return ein::vmap(ein::grad([&](const ein::Tensor& y) {
+                                return ein::reduce(ein::sin(x * y), "... ->", "sum");
+                              }),
+                              "m")(ys);
+           });
+#undef EIN_VMAP
   t.push_back({"rearrange", make_rearrange, run_rearrange, "ein::rearrange($0, $p$h)",
                "rearrange($0, $p$h)", 6});
   t.push_back(
@@ -1108,7 +1201,8 @@ bool is_in_numpy(const Operation& op) {
   for (const std::string_view begin : reductions) {
     if (op.name.starts_with(begin)) return false;
   }
-  if (op.name.starts_with("quantile ") || op.name == "top_k least") return false;
+  if (op.name.starts_with("quantile ") || op.name == "top_k least" || op.name.starts_with("vmap "))
+    return false;
   constexpr std::string_view others[] = {"erf",
                                          "sigmoid",
                                          "relu",

@@ -408,6 +408,52 @@ class Replay:
         if how is None: return self.rearrange(value, text)
         return self.reduce(value, text, how)
 
+    def vmap(self, function, pattern, xs):
+        """The function at each index of an axis: NumPy by a loop, PyTorch by its own vmap."""
+        left, _, right = pattern.partition("->")
+        sides = [side.split() for side in left.split(",")]
+        places = [None if "n" not in side else 0 if side[0] == "n" else -1 for side in sides]
+        found = self.along_indices(getattr(self, "vmap_" + function.replace(" ", "_")), places, xs)
+        return Value((np if self.library.name == "NumPy" else torch).moveaxis(found.data, 0, -1), found.dtype) if right.split()[:1] == ["..."] else found
+
+    def along_indices(self, f, places, xs):
+        if 0 in [x.data.shape[d] for x, d in zip(xs, places) if d is not None]: raise Missing  # without an index f is never called
+        if self.library.name == "PyTorch":
+            dtypes = []
+
+            def of(*data):
+                y = f(*[Value(part, x.dtype) for part, x in zip(data, xs)])
+                dtypes.append(y.dtype)
+                return y.data
+            data = torch.func.vmap(of, in_dims=tuple(places))(*[x.data for x in xs])
+            return Value(data, dtypes[0])
+        count = next(x.data.shape[d] for x, d in zip(xs, places) if d is not None)
+        each = [f(*[Value(x.data if d is None else np.take(x.data, i, d), x.dtype) for x, d in zip(xs, places)]) for i in range(count)]
+        return Value(np.stack([y.data for y in each]), each[0].dtype)
+
+    def total(self, x):
+        """The sum of all elements."""
+        dtype = "i64" if x.dtype in INTEGERS - {"u64"} else x.dtype
+        data = self.load(x, compute_type(dtype))
+        return self.give(self.library.reduce("sum", data, tuple(range(len(data.shape)))) if len(data.shape) else data, dtype)
+
+    def slope(self, f, x):
+        """The gradient of a function of one tensor."""
+        if self.library.name == "NumPy" or x.dtype not in ("f32", "f64"): raise Missing
+        return Value(torch.func.grad(lambda data: f(Value(data, x.dtype)).data)(x.data), x.dtype)
+
+    def vmap_shifted(self, x): return self.add(self.tanh(x), self.total(x))
+    def vmap_scaled(self, x, y): return self.sub(self.mul(x, y), self.total(self.mul(x, y)))
+    def vmap_chosen(self, x, y, z): return self.where(self.less(x, y), z, self.maximum(x, self.total(y)))
+
+    def vmap_pairs(self, x, ys):
+        return self.along_indices(lambda y: self.total(self.mul(self.sub(x, y), self.sub(x, y))), [0], [ys])
+
+    def vmap_gradient(self, x, y): return self.slope(lambda w: self.total(self.mul(self.tanh(self.mul(x, w)), w)), y)
+
+    def vmap_gradients_of_pairs(self, x, ys):
+        return self.along_indices(lambda y: self.slope(lambda w: self.total(self.sin(self.mul(x, w))), y), [0], [ys])
+
     def matmul(self, a, b):
         if len(a.data.shape) == 1 and len(b.data.shape) == 1: return self.einsum([a, b], "k, k ->")
         if self.library.name == "PyTorch" and compute_type(a.dtype) == "i64": raise Missing
@@ -848,7 +894,7 @@ def doubles(text):
 
 # What a peer computes by another formula than ein: its values, and those that follow, may differ by more than rounding.
 OTHER_FORMULA = {"sigmoid", "silu", "gelu", "softmax", "log_softmax", "layer_norm", "layer_norm with weights", "rms_norm", "cross_entropy",
-                 "gradient", "gradient of order 2", "gradient of order 3", "softplus", "log_sigmoid", "logaddexp",
+                 "gradient", "gradient of order 2", "gradient of order 3", "vmap gradient", "vmap gradients of pairs", "softplus", "log_sigmoid", "logaddexp",
                  "number logaddexp", "logaddexp number", "logcumsumexp", "cross_entropy with options", "cross_entropy of probabilities",
                  "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt",
                  "reduce sample_var", "reduce sample_std", "reduce norm", "reduce nanmean", "reduce nanvar", "reduce nanstd"} | {
@@ -925,7 +971,7 @@ def replay(program, library, counts):
         if step["name"] in OTHER_FORMULA or loose & used: loose.add(name)
         if library.name == "NumPy" and (step["name"].startswith("einsum") or sums & used): sums.add(name)
         terms[name] = max([0.0] + [terms[u] for u in used])
-        if step["name"].startswith("gradient"):
+        if "gradient" in step["name"]:
             sizes = [np.abs(library.doubles(v.data)) for v in values.values() if v.dtype in ("f32", "f64")]
             terms[name] = max([1e-300, terms[name]] + [a[np.isfinite(a)].max(initial=0) for a in sizes])
     for expected in program["outputs"]:
