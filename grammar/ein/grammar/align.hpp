@@ -47,7 +47,7 @@ class TypeAlignment {
     if (lie_alike()) {
       for (std::size_t d = 0; d < dims_[0].size(); ++d) meet(d, d, dims_[1][d].is_one() ? 0u : 1u);
     } else if (!by_name(0) && !by_name(1)) {
-      complain(Alignment::neither_has_all_axes);
+      complain(lacks_a_name_ ? Alignment::axis_needs_a_name : Alignment::neither_has_all_axes);
     }
     return made_;
   }
@@ -165,8 +165,8 @@ class TypeAlignment {
     List<std::size_t> found;  // of each dimension of `part`
     for (const Dim& dim : dims_[part]) {
       if (dim.name.empty()) {
-        complain(Alignment::axis_needs_a_name);
-        return true;
+        lacks_a_name_ = true;
+        return false;
       }
       found.push_back(find(all, dim));
       if (found.back() == SIZE_MAX) return false;
@@ -229,6 +229,7 @@ class TypeAlignment {
 
   SpecReading specs_[2];
   List<Dim> dims_[2];
+  bool lacks_a_name_ = false;  // an axis of an operand that has fewer
   Alignment made_;
 };
 
