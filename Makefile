@@ -13,6 +13,7 @@ EIN_PEERS ?= .cache/peers
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?=
 SEEDS ?= 0..1999
+TYPED ?= 0..1999
 
 help:
 	@echo 'make demo     train a small Transformer on Shakespeare, about two minutes, and let it write'
@@ -22,7 +23,7 @@ help:
 	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
 	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
 	@echo 'make complex-errors   measure functions of complex numbers and write the table of docs/complex.md'
-	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999 DECODERS=0..9999)'
+	@echo 'make attack   run random programs in every way, and in NumPy and PyTorch   (SEEDS=0..99999 DECODERS=0..9999 TYPED=0..99999)'
 	@echo 'make attack-numpy   single random calls beside NumPy, and the table of docs/numpy.md   (CALLS=0..99999)'
 	@echo 'make bench    run the benchmarks              (BENCH_ARGS="--filter TEXT --json")'
 	@echo 'make bench-peers     the same patterns in PyTorch, NumPy, JAX and others   (PEERS_ARGS="--quick")'
@@ -114,6 +115,7 @@ attack:
 	build/tests/ein_attack --decoders $(DECODERS)
 	build/tests/ein_attack --modes $(SEEDS)
 	build/tests/ein_attack --forks $(SEEDS)
+	scripts/typed-programs $(TYPED) --jobs $(JOBS)
 	scripts/in-small-caches build/tests/ein_attack --seeds $(SEEDS)
 	scripts/in-small-caches build/tests/ein_attack --decoders $(DECODERS)
 	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl
