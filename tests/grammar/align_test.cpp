@@ -28,6 +28,7 @@ TEST(Align, Types) {
            Case{"h", "h=64", "h=64"},
            Case{"b s 1", "b s c", "b s c"},
            Case{"b 1 c", "1 s c=4", "b s c=4"},
+           Case{"n n", "1 1", "n n"},
            Case{"heads*d", "heads*d", "heads*d"},
            Case{"b heads*d", "heads*d", "b heads*d"},
            Case{"b s 64", "b s hidden=64", "b s hidden=64"},
@@ -74,6 +75,8 @@ TEST(Align, Mistakes) {
            Wrong{"b c", "_", axis_needs_a_name},
            Wrong{"b s c", "1 c", axis_needs_a_name},
            Wrong{"b b", "b", axis_is_repeated},
+           Wrong{"b 1", "1 b", axis_is_repeated},
+           Wrong{"1 b=2 c", "b 1 c", axis_is_repeated},
        }) {
     SCOPED_TRACE(std::string(c.a) + " | " + c.b);
     EXPECT_EQ(align(c.a, c.b).wrong, c.why);

@@ -108,6 +108,10 @@ class TypeAlignment {
       return write(x);
     }
     const bool stretches = x.is_one() != y.is_one();
+    // Of "b 1" and "1 b" the result would have an axis twice, in two sizes maybe.
+    const Dim& stretched = x.is_one() ? y : x;
+    if (stretches && stretched.is_named() && find(x.is_one() ? 0 : 1, stretched) != SIZE_MAX)
+      complain(Alignment::axis_is_repeated, static_cast<int>(d), static_cast<int>(e));
     if (!stretches) {
       if (x.size >= 0 && y.size >= 0 && x.size != y.size)
         complain(Alignment::axis_has_two_sizes, static_cast<int>(d), static_cast<int>(e));
