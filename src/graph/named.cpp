@@ -105,6 +105,18 @@ Place NamedBuild::marked() const {
   return place;
 }
 
+Place NamedBuild::unmarked() const {
+  const Place all = full();
+  const std::vector<std::size_t> dims = marked_dims();
+  Place place;
+  for (std::size_t d = 0; d < all.access.size(); ++d) {
+    if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+    place.access.push_back(all.access[d]);
+    place.shape.push_back(all.shape[d]);
+  }
+  return place;
+}
+
 std::vector<std::size_t> NamedBuild::marked_dims() const {
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < solved_.reads[0].size(); ++d) {

@@ -48,8 +48,9 @@ class NamedBuild {
   /// The axis in brackets, if it is one; and the dimension of an access that is along it alone.
   int marked_axis() const;
   int marked_dim(const Access& access) const;
-  /// The dimensions of the first operand that are in brackets.
+  /// The dimensions of the first operand that are in brackets, and those that are not.
   Place marked() const;
+  Place unmarked() const;
   /// The numbers of these dimensions.
   std::vector<std::size_t> marked_dims() const;
   /// What the call says of each of these axes, numbers that it has once or once for each; an Error

@@ -24,7 +24,7 @@ Ex row_major_position(const NamedBuild& b) {
 /// only if an element is. Positions are numbers of the type that elements are compared in, so that
 /// both reductions read x alone, and nothing of x's size is kept.
 Graph build_argmax(NamedBuild& b) {
-  const Place rows = b.rows();
+  const Place rows = b.unmarked();
   Size size = 1;
   for (const Size marked : b.marked_sizes()) size *= marked;
   if (size == 0 && numel(rows.shape) > 0) {

@@ -10,7 +10,7 @@ namespace {
 /// The element at `place` in order, of each row.
 NamedValue in_order(NamedBuild& b, NamedValue order, std::int64_t place) {
   order.access[static_cast<std::size_t>(b.marked_dim(order.access))] = {place, {}};
-  return b.gather(b.operand(0), order, b.rows(), b.solved().axes);
+  return b.gather(b.operand(0), order, b.unmarked(), b.solved().axes);
 }
 
 /// Between a and b, which are next to each other in order; as NumPy computes it, so that it is
@@ -59,7 +59,7 @@ Graph build_quantile(NamedBuild& b) {
   const DType compute = is_float ? b.wide() : DType::f64;
   const DType dtype = is_float ? b.dtype() : DType::f32;
   // One place for each q along the axis, or none.
-  Place place = b.full(), one = b.rows();
+  Place place = b.full(), one = b.unmarked();
   place.shape[dim] = static_cast<std::int64_t>(quantiles.size());
   const bool keeps_axis = options.keeps_axis || quantiles.empty();
   if (keeps_axis) {

@@ -42,6 +42,15 @@ TEST(NamedOrderTest, KnownAnswers) {
   EXPECT_EQ(get_values(cumsum(y, "[a] b")), (Values{1, 9, 3, 4, 3, 16, 11, 3}));
 }
 
+// A dimension of size 1 that no axis has stays, as it does in all that keeps the axes.
+TEST(NamedOrderTest, DimensionsOfSizeOneStay) {
+  const Tensor x = make_tensor({1, 2, 4, 3}, {1, 2, 1, 2});
+  EXPECT_EQ(argmax(x, "1 a 1 [b]").shape(), (Shape{1, 2, 1}));
+  EXPECT_EQ(get_values(argmax(x, "1 a 1 [b]")), (Values{1, 0}));
+  EXPECT_EQ(get_values(argmin(x, "1 [a] 1 b")), (Values{0, 0}));
+  EXPECT_EQ(argmin(x, "1 [a] 1 b").shape(), (Shape{1, 1, 2}));
+}
+
 // Positions and integers beyond what an f32 holds.
 TEST(NamedOrderTest, LargeIntegersAreExact) {
   const std::int64_t large = std::int64_t{1} << 62;

@@ -31,6 +31,10 @@ TEST(QuantileTest, KnownAnswers) {
   EXPECT_EQ(get_values(quantile(x, "a [b]", {0, 0.5, 1})), (Values{1, 2.5, 10, 5, 7.5, 9}));
   EXPECT_EQ(quantile(x, "[a] b", {0.1, 0.9, 1}).shape(), (Shape{3, 4}));
   EXPECT_EQ(quantile(x, "a [b]", std::vector<double>{}).shape(), (Shape{2, 0}));
+  const Tensor with_ones = x.view({2, 1, 4, 1});
+  EXPECT_EQ(median(with_ones, "a 1 [b] 1").shape(), (Shape{2, 1, 1}));
+  EXPECT_EQ(get_values(median(with_ones, "a 1 [b] 1")), (Values{2.5, 7.5}));
+  EXPECT_EQ(quantile(with_ones, "a 1 [b] 1", {0.25, 1}).shape(), (Shape{2, 1, 2, 1}));
   const Tensor whole = from_vector<std::int64_t>({4, 1, 3, 2}, {4});
   EXPECT_EQ(median(whole, "[n]").dtype(), DType::f32);
   EXPECT_EQ(median(whole, "[n]").item(), 2.5);

@@ -165,6 +165,9 @@ TEST_F(TypedNamed, QuantilesAndCounts) {
   expect_same<Float<"batch seq _">>(quantile<"b s [v]">(logits, {0.3, 0.5}),
                                     quantile(plain(logits), "b s [v]", {0.3, 0.5}));
   expect_same<Float<"batch">>(median<"b [s]">(words), median(plain(words), "b [s]"));
+  const Float<"1 seq 1"> ones_around = randn({1, 3, 1});
+  expect_same<Float<"1 1">>(median<"1 [s] 1">(ones_around), median(plain(ones_around), "1 [s] 1"));
+  expect_same<Long<"1 1">>(argmax<"1 [s] 1">(ones_around), argmax(plain(ones_around), "1 [s] 1"));
   expect_same<Tensor>(quantile(logits, "b s [v]", 0.3), quantile(plain(logits), "b s [v]", 0.3));
   expect_same<Long<"batch seq _">>(histogram<"b s [v]">(logits, 10, -1, 1),
                                    histogram(plain(logits), "b s [v]", 10, -1, 1));
