@@ -50,23 +50,22 @@ struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.'
 struct axis : peg::seq<name, placement, size_of_axis> {};
 struct word : peg::seq<peg::sor<axis, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
 
-struct group;
-struct terms : peg::seq<white_space, peg::star<peg::sor<word, group>, white_space>> {};
-struct open : peg::ascii::one<'('> {};
-struct close : peg::ascii::one<')'> {};
-struct group : peg::if_must<open, terms, close> {};
-
-// The axes of an operation, in brackets: words of a side, neither in a group nor around one.
+// The axes of an operation, in brackets: words of a side or of a group.
 struct open_bracket : peg::ascii::one<'['> {};
 struct close_bracket : peg::ascii::one<']'> {};
 struct brackets
     : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
-struct side : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
+
+struct group;
+struct terms : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
+struct open : peg::ascii::one<'('> {};
+struct close : peg::ascii::one<')'> {};
+struct group : peg::if_must<open, terms, close> {};
 
 struct comma : peg::ascii::one<','> {};
 struct arrow : peg::ascii::string<'-', '>'> {};
 
-struct pattern : peg::must<side, peg::star<comma, side>, peg::opt<arrow, side>, peg::eof> {};
+struct pattern : peg::must<terms, peg::star<comma, terms>, peg::opt<arrow, terms>, peg::eof> {};
 
 // --- axes in a type: see shape_spec.hpp ---
 

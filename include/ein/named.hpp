@@ -1,6 +1,7 @@
 // Operations for models. The pattern marks the axes that an operation goes along with brackets:
-// `softmax(x, "b h q [k]")`. Floats of 8 and 16 bits are computed in f32 and rounded once, at the
-// end.
+// `softmax(x, "b h q [k]")`. An axis in brackets may be a part of a dimension: in
+// `softmax(x, "b (h [d])", "h"_a = 4)` d is. Floats of 8 and 16 bits are computed in f32 and
+// rounded once, at the end.
 #pragma once
 
 #include <array>
@@ -9,6 +10,8 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,7 +77,7 @@ struct NamedCall {
   Operation op;
   const PatternArgument& pattern;
   std::span<const Tensor* const> operands;
-  std::span<const AxisSize> sizes{};
+  std::span<const AxisSize> sizes{};  // else those of the pattern
   NamedOptions options{};
 };
 std::vector<Tensor> run_named(const NamedCall& call);
@@ -395,5 +398,104 @@ Tensor dropout(const Tensor& x, double p);
 /// cannot trace that question.
 Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm,
                       bool error_if_nonfinite = false);
+
+// --- with sizes of axes ---
+//
+// Behind the pattern, before or behind the other arguments: `softmax(x, "b (h [d])", "h"_a = 4)`,
+// `roll(x, "b (h [d])", 1, "h"_a = 4)`. Numbers in braces are a PerAxis{1, -2} there.
+//
+// EIN_WITH_SIZES(function, types of the operands, as classes, as parameters, and as arguments).
+
+namespace detail {
+
+/// Calls f with the pattern, to which the sizes among the arguments are added, and the others.
+template <class Pattern, class F, class... A>
+auto with_sizes(const PatternArgument& checked, const F& f, const A&... arguments) {
+  std::array<AxisSize, (std::size_t{AxisArgument<A>} + ...)> sizes{};
+  std::size_t count = 0;
+  const auto take = [&](const auto& argument) {
+    if constexpr (AxisArgument<std::remove_cvref_t<decltype(argument)>>) sizes[count++] = argument;
+  };
+  const auto other = [](const auto& argument) {
+    if constexpr (AxisArgument<std::remove_cvref_t<decltype(argument)>>)
+      return std::tuple<>();
+    else
+      return std::tie(argument);
+  };
+  (take(arguments), ...);
+  const Pattern pattern{PatternArgument(checked, sizes)};
+  return std::apply([&](const auto&... others) { return f(pattern, others...); },
+                    std::tuple_cat(other(arguments)...));
+}
+
+template <class... A>
+concept WithSizes = (AxisArgument<A> || ...);
+
+}  // namespace detail
+
+#define EIN_UNPACKED(...) __VA_ARGS__
+#define EIN_WITH_SIZES(function, types, classes, operands, given)                                  \
+  template <EIN_UNPACKED classes, class... A>                                                      \
+  requires detail::WithSizes<A...>                                                                 \
+  auto function(                                                                                   \
+      EIN_UNPACKED operands,                                                                       \
+      const std::type_identity_t<                                                                  \
+          PatternFor<Operation::function, detail::Types<EIN_UNPACKED types>, A...>>& pattern,      \
+      const A&... arguments) {                                                                     \
+    return detail::with_sizes<PatternFor<Operation::function, detail::Types<EIN_UNPACKED types>>>( \
+        pattern,                                                                                   \
+        [&](const auto& sized, const auto&... others) {                                            \
+          return function(EIN_UNPACKED given, sized, others...);                                   \
+        },                                                                                         \
+        arguments...);                                                                             \
+  }
+#define EIN_OF_ONE(function) \
+  EIN_WITH_SIZES(function, (X), (std::derived_from<Tensor> X), (const X& x), (x))
+#define EIN_OF_TWO(function)                                                                   \
+  EIN_WITH_SIZES(function, (X, Y), (std::derived_from<Tensor> X, std::derived_from<Tensor> Y), \
+                 (const X& x, const Y& y), (x, y))
+// clang-format off
+EIN_OF_ONE(softmax)
+EIN_OF_ONE(log_softmax)
+EIN_OF_ONE(layer_norm)
+EIN_OF_ONE(rms_norm)
+EIN_OF_ONE(argmax)
+EIN_OF_ONE(argmin)
+EIN_OF_ONE(cumsum)
+EIN_OF_ONE(cumprod)
+EIN_OF_ONE(logcumsumexp)
+EIN_OF_ONE(cummax)
+EIN_OF_ONE(cummin)
+EIN_OF_ONE(sort)
+EIN_OF_ONE(top_k)
+EIN_OF_ONE(median)
+EIN_OF_ONE(quantile)
+EIN_OF_ONE(flip)
+EIN_OF_ONE(roll)
+EIN_OF_ONE(pad)
+EIN_OF_ONE(tril)
+EIN_OF_ONE(triu)
+EIN_OF_ONE(diagonal)
+EIN_OF_ONE(multinomial)
+EIN_OF_ONE(histogram)
+EIN_OF_ONE(inverse)
+EIN_OF_ONE(det)
+EIN_OF_ONE(cholesky)
+EIN_OF_ONE(qr)
+EIN_OF_ONE(svd)
+EIN_OF_ONE(eigh)
+EIN_OF_TWO(searchsorted)
+EIN_OF_TWO(cross_entropy)
+EIN_OF_TWO(solve)
+EIN_OF_TWO(lstsq)
+EIN_WITH_SIZES(layer_norm, (X), (std::derived_from<Tensor> X),
+               (const X& x, const Tensor& weight, const Tensor& bias), (x, weight, bias))
+EIN_WITH_SIZES(rms_norm, (X), (std::derived_from<Tensor> X), (const X& x, const Tensor& weight),
+               (x, weight))
+// clang-format on
+#undef EIN_OF_TWO
+#undef EIN_OF_ONE
+#undef EIN_WITH_SIZES
+#undef EIN_UNPACKED
 
 }  // namespace ein

@@ -1,6 +1,7 @@
 // The pattern argument of an operation: a literal that the compiler checks, or ein::runtime(text).
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include <ein/axis.hpp>
@@ -124,6 +125,11 @@ inline constexpr bool never = false;
 class PatternArgument {
  public:
   constexpr explicit PatternArgument(std::string_view text) : text_(text) {}
+  /// The same with the sizes of axes that stand beside it, and which it was checked with.
+  PatternArgument(const PatternArgument& checked, std::span<const AxisSize> sizes)
+      : PatternArgument(checked) {
+    sizes_ = sizes;
+  }
 
   /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`,
   /// if given, receives the type of the result. A very long literal without such a type is read and
@@ -145,9 +151,12 @@ class PatternArgument {
   const grammar::PackedPattern& packed() const { return packed_; }
   /// Whether check_pattern() has been passed for just this call.
   bool is_checked() const { return is_checked_; }
+  /// The sizes of axes, where the call has them by no other way.
+  std::span<const AxisSize> sizes() const { return sizes_; }
 
  private:
   std::string_view text_;
+  std::span<const AxisSize> sizes_{};
   grammar::PackedPattern packed_{};
   bool is_checked_ = false;
 };

@@ -31,7 +31,6 @@ void bracket_is_not_closed(Place);
 void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
-void brackets_are_inside_a_group(Place);   // they are around axes of a side
 void group_is_inside_brackets(Place);      // they are around axes of a side
 void arrow_is_malformed(Place);            // write ->
 void arrow_is_repeated(Place);             // one -> per pattern
@@ -51,7 +50,7 @@ void unnamed_axis_is_not_allowed(Place);  // _ is for inputs of einsum, and pars
 void packed_axes_are_not_allowed(Place);  // * is for pack and unpack
 void packed_axes_are_missing(Place);      // * stands for the axes that are packed
 void packed_axes_are_repeated(Place);     // one * per pattern
-void group_is_not_allowed(Place);
+void group_is_not_allowed(Place);         // of one operand: around an axis in brackets, (h [d])
 void number_is_not_allowed(Place);
 void ellipsis_is_not_allowed(Place);                  // * stands for any number of axes
 void brackets_are_not_allowed(Place);                 // [ ] is for softmax, gather and their like
@@ -61,6 +60,7 @@ void rows_and_columns_in_brackets_are_wanted(Place);  // the names of a matrix: 
 void rows_in_brackets_are_wanted(Place);              // of the second operand: those of the matrix
 void columns_in_brackets_are_wanted(Place);           // of the result: those of the matrix
 void two_axes_in_brackets_are_wanted(Place);          // the operation is of rows and columns
+void brackets_are_inside_a_group(Place);              // a group has no place for two axes
 
 // The axes
 void ellipsis_is_repeated(Place);                    // one ... per side

@@ -44,14 +44,20 @@ Tensor multinomial(const Tensor& probabilities,
   call.is_checked = pattern.is_checked();
   require_valid(call, 1);
   const Shape& given = probabilities.shape();
-  const Solved solved = solve(op, parsed.pattern, std::span(&given, 1), {});
-  Shape shape = given;
-  Placement lies = engine::placement_of(probabilities);  // but the draws of a row, which are whole
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
+  const Solved solved = solve(op, parsed.pattern, std::span(&given, 1), pattern.sizes());
+  // A dimension for each axis, and one for each of size 1 that none has.
+  Shape shape;
+  const Placement whole = engine::placement_of(probabilities);
+  Placement lies;  // alike, but the draws of a row, which are whole
+  for (std::size_t d = 0; d < given.rank(); ++d) {
     const std::vector<DimIndex::Term>& terms = solved.reads[0][d].terms;
-    if (terms.empty() || !solved.marked[static_cast<std::size_t>(terms[0].axis)]) continue;
-    shape[d] = std::max<Size>(samples, 0);
-    if (d < lies.dims.size()) lies.dims[d].clear();
+    if (terms.empty()) shape.push_back(1), lies.dims.emplace_back();
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      const auto axis = static_cast<std::size_t>(terms[t].axis);
+      const bool is_drawn = solved.marked[axis] != 0;
+      shape.push_back(is_drawn ? std::max<Size>(samples, 0) : solved.axes[axis].size);
+      lies.dims.push_back(is_drawn || t > 0 ? Placement::Split() : whole.split(d));
+    }
   }
   // The Errors of the call come before a stream is taken.
   const auto draw = [&](const Tensor& uniform) {

@@ -20,6 +20,7 @@ std::vector<Tensor> run_named(const NamedCall& written) {
   const engine::AutocastOperands operands(written.op, Reduction::sum, written.operands);
   NamedCall call = written;
   call.operands = operands.operands();
+  if (!call.pattern.sizes().empty()) call.sizes = call.pattern.sizes();
   const NamedOptions& options = call.options;
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.operands.size())

@@ -11,12 +11,14 @@ using grammar::Term;
 using grammar::TermKind;
 
 NamedBuild::NamedBuild(const PatternCall& call, std::span<const OperandType> operands, Combine how)
-    : call_(call), operands_(operands), how_(how) {
+    : call_(call), operands_(operands.begin(), operands.end()), how_(how) {
   for (const OperandType& operand : operands) {
     shapes_.push_back(operand.shape);
-    graph_.ops.push_back({.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape});
+    values_.push_back(
+        append(graph_, {.kind = OpKind::input, .dtype = operand.dtype, .shape = operand.shape}));
   }
   solved_ = checked();
+  split_sides();
 }
 
 Solved NamedBuild::checked() const {
@@ -62,11 +64,107 @@ std::vector<Mark> NamedBuild::marks_of_brackets() const {
   return marks;
 }
 
+// --- axes in brackets inside a group ---
+
+namespace {
+
+/// Calls f(first term, how many dimensions it stands for, whether these are a group with axes in
+/// brackets) along a side of which an operand or a result has `rank` dimensions.
+template <class F>
+void for_each_word(const grammar::Pattern& pattern, const grammar::Side& side, std::size_t rank,
+                   F&& f) {
+  std::size_t words = 0;
+  for (std::uint32_t i = side.first; i < side.last; i = pattern.terms[i].next) ++words;
+  for (std::uint32_t i = side.first; i < side.last; i = pattern.terms[i].next) {
+    const Term& word = pattern.terms[i];
+    const bool is_split =
+        std::any_of(pattern.terms.begin() + i + 1, pattern.terms.begin() + word.next,
+                    [](const Term& member) { return member.marked; });
+    f(i, word.kind == TermKind::ellipsis ? rank + 1 - words : 1, is_split);
+  }
+}
+
+bool is_split(const grammar::Pattern& pattern, const grammar::Side& side) {
+  bool found = false;
+  for_each_word(pattern, side, 0,
+                [&](std::uint32_t, std::size_t, bool is_split) { found |= is_split; });
+  return found;
+}
+
+}  // namespace
+
+Place NamedBuild::split(const grammar::Side& side, const Place& whole) const {
+  Place result;
+  std::size_t d = 0;
+  for_each_word(call_.pattern, side, whole.access.size(),
+                [&](std::uint32_t, std::size_t count, bool is_split) {
+                  for (const std::size_t end = d + count; d < end; ++d) {
+                    if (!is_split) {
+                      result.access.push_back(whole.access[d]);
+                      result.shape.push_back(whole.shape[d]);
+                      continue;
+                    }
+                    for (const DimIndex::Term& term : whole.access[d].terms) {
+                      result.access.push_back({0, {{term.axis, 1}}});
+                      result.shape.push_back(size_of_axis(term.axis));
+                    }
+                  }
+                });
+  return result;
+}
+
+void NamedBuild::split_sides() {
+  const std::span<const grammar::Side> inputs = call_.pattern.inputs();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!is_split(call_.pattern, inputs[k])) continue;
+    const NamedValue whole = operand(k);
+    const Place place = split(inputs[k], {whole.access, shapes_[k]});
+    values_[k] = reindex(whole, place, solved_.axes).id;
+    solved_.reads[k] = place.access;
+    operands_[k].shape = place.shape;
+  }
+  if (!call_.pattern.has_arrow || !is_split(call_.pattern, call_.pattern.output())) return;
+  joined_ = result();
+  const Place place = split(call_.pattern.output(), joined_);
+  solved_.write = place.access;
+  solved_.shape = place.shape;
+}
+
+ValueId NamedBuild::joined(std::size_t which, const NamedValue& result) {
+  const grammar::Pattern& pattern = call_.pattern;
+  if (pattern.has_arrow) {
+    if (!is_split(pattern, pattern.output())) return result.id;
+    return reindex({result.id, solved_.write}, joined_, solved_.axes).id;
+  }
+  if (!is_split(pattern, pattern.sides[0])) return result.id;
+  const grammar::MarkedAxes& fates = info(call_.op).axes[keeps_axis() ? 1 : which];
+  const auto count_at = [&](std::uint32_t term) -> std::size_t {
+    const grammar::MarkedAxes::Fate fate = grammar::fate_of(pattern, fates, term);
+    return fate == grammar::MarkedAxes::dropped ? 0 : fate == grammar::MarkedAxes::doubled ? 2 : 1;
+  };
+  const std::vector<Axis> axes = axes_of(graph_.op(result.id).shape);
+  Access write;
+  std::size_t d = 0;
+  for_each_word(pattern, pattern.sides[0], shapes_[0].rank(),
+                [&](std::uint32_t i, std::size_t count, bool is_split) {
+                  count *= count_at(i);
+                  if (!is_split || count == 0) {
+                    for (; count > 0; --count) write.push_back({0, {{static_cast<int>(d++), 1}}});
+                    return;
+                  }
+                  std::size_t members = 0;
+                  for (std::uint32_t j = i + 1; j < pattern.terms[i].next; ++j)
+                    members += pattern.terms[j].is_axis() ? count_at(j) : 0;
+                  write.push_back(joined_dim(axes, d, members));
+                  d += members;
+                });
+  const Shape shape = shape_of(write, axes);
+  return reindex({result.id, plain_access(axes.size())}, {write, shape}, axes).id;
+}
+
 // --- axes ---
 
-NamedValue NamedBuild::operand(std::size_t k) const {
-  return {static_cast<ValueId>(k), solved_.reads[k]};
-}
+NamedValue NamedBuild::operand(std::size_t k) const { return {values_[k], solved_.reads[k]}; }
 
 NamedValue NamedBuild::positions(std::size_t k) {
   const DType dtype = operands_[k].dtype;
@@ -252,7 +350,8 @@ Ex element(const NamedBuild& b, Scalar value, DType dtype) {
 }
 
 Graph NamedBuild::finish(std::span<const NamedValue> results) {
-  for (const NamedValue& result : results) graph_.outputs.push_back(result.id);
+  for (std::size_t which = 0; which < results.size(); ++which)
+    graph_.outputs.push_back(joined(which, results[which]));
   verify(graph_);
   return std::move(graph_);
 }

@@ -13,7 +13,9 @@ namespace ein {
 Graph build_named_graph(const PatternCall& call, std::span<const OperandType> operands);
 
 /// The graph of one call while it is built. Accesses and axes are numbered as in the solved
-/// pattern; each operation gets those of them that it uses.
+/// pattern; each operation gets those of them that it uses. A dimension that has axes in brackets
+/// inside a group, `(h [d])`, is split: operands and results have a dimension for each of its axes,
+/// and finish() joins those of the results.
 class NamedBuild {
  public:
   NamedBuild(const PatternCall& call, std::span<const OperandType> operands, Combine how);
@@ -58,6 +60,10 @@ class NamedBuild {
   std::vector<Size> of_each_axis(std::span<const Size> numbers, std::string_view what) const;
   /// The one number that the call says: which diagonal, how many samples or bins.
   Size number() const { return call_.named.numbers.empty() ? Size(0) : call_.named.numbers[0]; }
+  /// Whether several quantiles lie along the axis in brackets.
+  bool keeps_axis() const {
+    return call_.named.keeps_axis || (call_.op == Operation::quantile && call_.named.reals.empty());
+  }
   /// The number of elements along all axes in brackets.
   std::vector<Size> marked_sizes() const;
 
@@ -106,12 +112,19 @@ class NamedBuild {
 
  private:
   Solved checked() const;
+  /// The dimensions of a side with one for each axis of a group that has brackets.
+  Place split(const grammar::Side& side, const Place& whole) const;
+  void split_sides();
+  /// Result number `which` in the dimensions of its side.
+  ValueId joined(std::size_t which, const NamedValue& result);
 
   const PatternCall& call_;
-  std::span<const OperandType> operands_;
+  std::vector<OperandType> operands_;
   Combine how_;
-  std::vector<Shape> shapes_;
+  std::vector<Shape> shapes_;    // as the call has them
+  std::vector<ValueId> values_;  // of the operands, split
   Solved solved_;
+  Place joined_;  // the output's dimensions, where they are split
   Graph graph_;
 };
 

@@ -61,7 +61,7 @@ Graph build_quantile(NamedBuild& b) {
   // One place for each q along the axis, or none.
   Place place = b.full(), one = b.unmarked();
   place.shape[dim] = static_cast<std::int64_t>(quantiles.size());
-  const bool keeps_axis = options.keeps_axis || quantiles.empty();
+  const bool keeps_axis = b.keeps_axis();
   if (keeps_axis) {
     one = place;
     one.shape[dim] = 1;

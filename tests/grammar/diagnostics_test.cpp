@@ -1238,11 +1238,33 @@ softmax: brackets '[ ]' hold no axis
 softmax: brackets are inside brackets
   b [h [w]]
        ^)"},
-      {brackets_are_inside_a_group, softmax, "b (h [w])", 1, {}, ErrorKind::syntax, R"(
-softmax: brackets are inside a group
+      {brackets_are_inside_a_group,
+       from_diagonal,
+       "b (h [w])",
+       1,
+       {{"h", 2}},
+       ErrorKind::pattern,
+       R"(
+from_diagonal: brackets are inside a group: from_diagonal puts two axes in the place of one
   b (h [w])
-       ^
+       ^^^
   help: split the group first, with rearrange)"},
+      {group_is_not_allowed, softmax, "b (h w) [c]", 1, {}, ErrorKind::pattern, R"(
+softmax: a group '( )' has no meaning here
+  b (h w) [c]
+    ^^^^^
+  help: a name says the same; '(h [d])' has brackets in a group)"},
+      {group_has_more_than_one_unknown_size,
+       softmax,
+       "b (h [w])",
+       1,
+       {},
+       ErrorKind::inference,
+       R"(
+softmax: more than one size is unknown in '(h [w])'
+  b (h [w])
+    ^^^^^^^
+  help: give the sizes of all axes of the group but one)"},
       {group_is_inside_brackets, softmax, "b [(h w)]", 1, {}, ErrorKind::syntax, R"(
 softmax: a group is inside brackets
   b [(h w)]

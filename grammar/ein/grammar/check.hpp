@@ -90,6 +90,23 @@ class Checker {
     }
   }
 
+  constexpr bool is_in_a_group(const Side& side, const Term& term) const {
+    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
+      const Term& whole = pattern_.terms[i];
+      if (whole.span.begin < term.span.begin && term.span.end < whole.span.end) return true;
+    }
+    return false;
+  }
+  /// Whether there is a use for a group: where no other side names its axes, an axis in brackets.
+  constexpr bool may_group(const Side& side, const Term& group) const {
+    if (!form_.has_groups || form_.operands > 1 || form_.has_arrow != Form::no_arrow)
+      return form_.has_groups;
+    for (const Term* term = &group + 1; term != pattern_.terms.data() + group.next; ++term) {
+      if (term->marked) return true;
+    }
+    return is_in_a_group(side, group);
+  }
+
   constexpr void check_words(const Side& side, bool is_input) {
     const bool unnamed_fits =
         (op_ == Operation::einsum && is_input) || op_ == Operation::parse_shape;
@@ -105,7 +122,8 @@ class Checker {
           packed = &term;
           break;
         case TermKind::group:
-          if (!form_.has_groups) complain(Complaint::group_is_not_allowed, term.span);
+          if (!mistake_ && !may_group(side, term))
+            complain(Complaint::group_is_not_allowed, term.span);
           break;
         case TermKind::number:
           if (packs() || is_of_a_mesh(op_)) complain(Complaint::number_is_not_allowed, term.span);
@@ -142,15 +160,16 @@ class Checker {
         if (form_.brackets == Form::no_brackets || &side != &home) {
           complain(Complaint::brackets_are_not_allowed, brackets_around(term));
         }
-        const bool is_axis = term.kind == TermKind::name || is_anonymous(term);
-        if (form_.marks_one_axis() && (found || !is_axis)) {
+        if (form_.marks_one_axis() && (found || !term.is_axis())) {
           complain(Complaint::one_axis_in_brackets_is_wanted, brackets_around(term));
         }
-        if (form_.marks_two_axes() && (count == 2 || !is_axis)) {
+        if (form_.marks_two_axes() && (count == 2 || !term.is_axis())) {
           complain(Complaint::two_axes_in_brackets_are_wanted, brackets_around(term));
         }
-        const bool is_one = term.kind == TermKind::number && !is_axis;
+        const bool is_one = term.kind == TermKind::number && !term.is_axis();
         if (is_one) complain(Complaint::number_is_not_allowed, term.span);
+        if (makes_two_of_one() && is_in_a_group(side, term))
+          complain(Complaint::brackets_are_inside_a_group, brackets_around(term));
         found = &term;
         ++count;
       }
@@ -169,6 +188,9 @@ class Checker {
         more_given_ || is_given(pattern_.name_of(*found)) || size_of(pattern_.name_of(*found)) > 0;
     if (in_output && !is_known) complain(Complaint::axis_size_is_missing, found->span);
   }
+
+  /// Whether two axes come in the place of the one in brackets.
+  constexpr bool makes_two_of_one() const { return info(op_).axes[0].first == MarkedAxes::doubled; }
 
   /// Targets that are probabilities of the classes in brackets.
   constexpr bool has_classes(const Side& side) const {

@@ -198,21 +198,21 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   if (text.substr(at, 2) == "=>") return mistake(Complaint::arrow_is_malformed, at, at + 2);
   if (c == '=') return mistake(Complaint::only_a_named_axis_has_a_size, at, at + 1);
   if (c == '@') return explain_at_sign(text, r.buffer.terms, at);
-  if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
-    const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
-    return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
-  }
   if (r.in_brackets) {
     const bool is_empty = r.buffer.terms.size() == r.bracket_first;
     if (c == ']' && is_empty)
       return mistake(Complaint::brackets_are_empty, r.bracket.begin, at + 1);
     if (c == '[') return mistake(Complaint::brackets_are_nested, at, at + 1);
     if (c == '(') return mistake(Complaint::group_is_inside_brackets, at, at + 1);
-    if (at == text.size() || c == ',' || is_arrow) {
+    const bool group_ends = c == ')' && r.depth > 0;
+    if (at == text.size() || c == ',' || is_arrow || group_ends) {
       return mistake(Complaint::bracket_is_not_closed, r.bracket.begin, r.bracket.end);
     }
   }
-  if (c == '[') return mistake(Complaint::brackets_are_inside_a_group, at, at + 1);
+  if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
+    const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
+    return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
+  }
   if (c == ']') return mistake(Complaint::bracket_closes_nothing, at, at + 1);
   if (c == ')') return mistake(Complaint::parenthesis_closes_nothing, at, at + 1);
   if (is_arrow) return mistake(Complaint::arrow_is_repeated, at, at + 2);

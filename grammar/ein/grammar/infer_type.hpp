@@ -41,6 +41,16 @@ constexpr std::size_t uses_of(const SpecReading& spec, std::string_view name) {
   return uses;
 }
 
+/// What a result without an arrow has of the axes of the first operand's term number `term`.
+constexpr MarkedAxes::Fate fate_of(const Pattern& pattern, const MarkedAxes& axes,
+                                   std::uint32_t term) {
+  if (!pattern.terms[term].marked) return axes.rest;
+  for (std::uint32_t i = pattern.sides[0].first; i < term; ++i) {
+    if (pattern.terms[i].marked) return axes.others;
+  }
+  return axes.first;
+}
+
 namespace detail {
 
 /// The type of one axis: what its size is called, its size, and where it lies; each may be unknown.
@@ -434,14 +444,17 @@ class TypeInference {
   }
 
   /// A group is the product of its axes: a number if all sizes are known. Where it is placed it has
-  /// no name, as there is none for a product that is.
+  /// no name, as there is none for a product that is, nor where one of its axes is another than the
+  /// operand's.
   constexpr void write_group(std::uint32_t group, Text& text) const {
     Text product;
     std::int64_t size = 1;
     bool is_sized = true, is_placed = false;
     std::uint32_t leaf = 0, leaves = 0;
     for (std::uint32_t j = group + 1; j < pattern_.terms[group].next; ++j) {
-      if (pattern_.terms[j].kind == TermKind::ellipsis) {
+      const MarkedAxes::Fate fate = fate_at(j);
+      if (fate == MarkedAxes::dropped) continue;
+      if (fate != MarkedAxes::kept || pattern_.terms[j].kind == TermKind::ellipsis) {
         text.add("_");
         return;
       }
@@ -474,14 +487,17 @@ class TypeInference {
 
   // --- axes in brackets, where there is no arrow ---
 
-  /// Those of the first operand that are one dimension each.
+  /// Those of the first operand that are one axis each.
   constexpr List<std::uint32_t> marked_terms() const {
     List<std::uint32_t> terms;
-    const Side& side = pattern_.sides[0];
-    for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
+    for (std::uint32_t i = pattern_.sides[0].first; i < pattern_.sides[0].last; ++i) {
       if (pattern_.terms[i].marked && axis_of_[i] >= 0) terms.push_back(i);
     }
     return terms;
+  }
+  /// What becomes of a term of the result's side.
+  constexpr MarkedAxes::Fate fate_at(std::uint32_t term) const {
+    return pattern_.has_arrow ? MarkedAxes::kept : fate_of(pattern_, *marked_, term);
   }
   constexpr const Axis& axis_at(std::uint32_t term) const {
     return axes_[static_cast<std::size_t>(axis_of_[term])];
@@ -532,14 +548,9 @@ class TypeInference {
   constexpr bool write_result(Text& text) const {
     const bool has_arrow = pattern_.has_arrow;
     const Side& side = has_arrow ? pattern_.output() : pattern_.sides[0];
-    bool is_first = true;  // of those in brackets
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       const Term& term = pattern_.terms[i];
-      MarkedAxes::Fate fate = MarkedAxes::kept;
-      if (!has_arrow) {
-        fate = !term.marked ? marked_->rest : is_first ? marked_->first : marked_->others;
-        is_first &= !term.marked;
-      }
+      const MarkedAxes::Fate fate = fate_at(i);
       if (fate == MarkedAxes::dropped) continue;
       const bool is_ellipsis = term.kind == TermKind::ellipsis;
       if (!(is_ellipsis && !ellipsis_is_open_ && ellipsis_texts_.empty()) && !text.empty())

@@ -28,7 +28,6 @@ namespace ein::grammar {
   X(bracket_closes_nothing)                      \
   X(brackets_are_empty)                          \
   X(brackets_are_nested)                         \
-  X(brackets_are_inside_a_group)                 \
   X(group_is_inside_brackets)                    \
   X(arrow_is_malformed)                          \
   X(arrow_is_repeated)                           \
@@ -57,6 +56,7 @@ namespace ein::grammar {
   X(rows_in_brackets_are_wanted)                 \
   X(columns_in_brackets_are_wanted)              \
   X(two_axes_in_brackets_are_wanted)             \
+  X(brackets_are_inside_a_group)                 \
   /* The axes */                                 \
   X(ellipsis_is_repeated)                        \
   X(ellipsis_is_inside_a_group_of_an_input)      \

@@ -179,14 +179,14 @@ struct OperationTable : OperationInfo, grammar::CallSays {
   static constexpr Form of_one{1, Form::arrow, true};
   static constexpr Form of_any{Form::any_number, Form::arrow, true};
   static constexpr Form moved{1, Form::arrow};
-  static constexpr Form of_axes{1, Form::no_arrow, false, Form::axes_of_the_input};
-  static constexpr Form of_axis{1, Form::no_arrow, false, Form::axis_of_the_input};
-  static constexpr Form of_two_axes{1, Form::no_arrow, false, Form::two_axes_of_the_input};
-  static constexpr Form of_matrix{1, Form::no_arrow, false, Form::matrix_of_the_input};
-  static constexpr Form of_matrix_and_more{2, Form::arrow, false, Form::matrix_of_the_input};
+  static constexpr Form of_axes{1, Form::no_arrow, true, Form::axes_of_the_input};
+  static constexpr Form of_axis{1, Form::no_arrow, true, Form::axis_of_the_input};
+  static constexpr Form of_two_axes{1, Form::no_arrow, true, Form::two_axes_of_the_input};
+  static constexpr Form of_matrix{1, Form::no_arrow, true, Form::matrix_of_the_input};
+  static constexpr Form of_matrix_and_more{2, Form::arrow, true, Form::matrix_of_the_input};
   static constexpr Form gathered{2, Form::arrow, true, Form::axis_of_the_input};
-  static constexpr Form searched{2, Form::arrow, false, Form::axis_of_the_input};
-  static constexpr Form picked{2, Form::maybe_arrow, false, Form::axis_of_the_input};
+  static constexpr Form searched{2, Form::arrow, true, Form::axis_of_the_input};
+  static constexpr Form picked{2, Form::maybe_arrow, true, Form::axis_of_the_input};
   static constexpr Form marked{1, Form::arrow, true, Form::axis_of_the_output};
   static constexpr Form scattered{2, Form::arrow, true, Form::axis_of_the_output};
 

@@ -39,6 +39,10 @@ struct Term {
   SourceSpan placed{};     // of a name: "@data@pod" right behind it, or empty
 
   constexpr bool is_placed() const { return placed.begin < placed.end; }
+  /// Whether it is one axis: a name, or a number above 1.
+  constexpr bool is_axis() const {
+    return kind == TermKind::name || (kind == TermKind::number && value > 1);
+  }
 };
 
 /// Calls f(SourceSpan) for the name of each mesh axis of `placed`, a text such as "@data@pod".

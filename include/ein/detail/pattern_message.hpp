@@ -221,8 +221,6 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "brackets '[ ]' hold no axis"};
     case Complaint::brackets_are_nested:
       return {syntax, "brackets are inside brackets"};
-    case Complaint::brackets_are_inside_a_group:
-      return {syntax, "brackets are inside a group", "help: split the group first, with rearrange"};
     case Complaint::group_is_inside_brackets:
       return {syntax, "a group is inside brackets", "help: name its axes one by one: '[h w]'"};
     case Complaint::arrow_is_malformed:
@@ -280,7 +278,10 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::packed_axes_are_repeated:
       return {ErrorKind::pattern, "'*' is written twice"};
     case Complaint::group_is_not_allowed:
-      return {ErrorKind::pattern, "a group '( )' has no meaning here"};
+      return {ErrorKind::pattern, "a group '( )' has no meaning here",
+              form_of(op).has_groups
+                  ? "help: a name says the same; '(h [d])' has brackets in a group"
+                  : ""};
     case Complaint::number_is_not_allowed:
       return {ErrorKind::pattern, "a number has no meaning here"};
     case Complaint::ellipsis_is_not_allowed:
@@ -315,6 +316,10 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::two_axes_in_brackets_are_wanted:
       return {ErrorKind::pattern, "two names or numbers are wanted in brackets: " + op_name +
                                       " is of rows and columns"};
+    case Complaint::brackets_are_inside_a_group:
+      return {ErrorKind::pattern,
+              "brackets are inside a group: " + op_name + " puts two axes in the place of one",
+              "help: split the group first, with rearrange"};
     case Complaint::ellipsis_is_repeated:
       return {ErrorKind::pattern, "'...' is written twice on one side"};
     case Complaint::ellipsis_is_inside_a_group_of_an_input:
