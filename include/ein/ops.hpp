@@ -543,7 +543,7 @@ struct Packed {
   std::vector<Shape> shapes;
 };
 /// `pack(xs, "b * c")`: joins tensors along one axis, each after its axes under `*` are merged into
-/// one.
+/// one. Beside `...`, as in "... * c", `*` is one axis of each.
 Packed pack(std::span<const Tensor> xs,
             const PatternFor<Operation::pack, detail::Types<Tensor>>& pattern);
 inline Packed pack(std::initializer_list<Tensor> xs,
@@ -552,6 +552,7 @@ inline Packed pack(std::initializer_list<Tensor> xs,
 }
 
 /// The reverse of pack: one tensor per shape, each a view of x. One size may be -1: what is left.
+/// `unpack(x, shapes, "... * c")` on any leading axes.
 std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes,
                            const PatternFor<Operation::unpack, detail::Types<Tensor>>& pattern);
 inline std::vector<Tensor> unpack(

@@ -52,7 +52,6 @@ void packed_axes_are_missing(Place);      // * stands for the axes that are pack
 void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);         // of one operand: around an axis in brackets, (h [d])
 void number_is_not_allowed(Place);
-void ellipsis_is_not_allowed(Place);                  // * stands for any number of axes
 void brackets_are_not_allowed(Place);                 // [ ] is for softmax, gather and their like
 void brackets_are_missing(Place);                     // put the axis of the operation in [ ]
 void one_axis_in_brackets_is_wanted(Place);           // the operation goes along one axis

@@ -15,17 +15,24 @@ using grammar::Pattern;
 using grammar::Term;
 using grammar::TermKind;
 
-/// The axes before and after the '*' of a pack or unpack pattern.
+/// The axes before and after the '*' of a pack or unpack pattern; those under '...' have its term.
 struct PackedPattern {
   std::vector<const Term*> before, after;
   const Term* star = nullptr;
-  explicit PackedPattern(const Pattern& pattern) {
+  const Term* ellipsis = nullptr;
+  /// `rank`: of a tensor in which '*' is one axis. It says how many axes are under '...'.
+  PackedPattern(const Pattern& pattern, std::size_t rank) {
     for (const Term& term : pattern.terms) {
+      const bool is_open = term.kind == TermKind::ellipsis;
+      if (is_open) ellipsis = &term;
       if (term.kind == TermKind::packed) {
         star = &term;
-      } else {
-        (star ? after : before).push_back(&term);
+        continue;
       }
+      const std::size_t words = pattern.terms.size() - 1;
+      const std::size_t count = !is_open ? 1 : rank > words ? rank - words : 0;
+      std::vector<const Term*>& side = star ? after : before;
+      side.insert(side.end(), count, &term);
     }
   }
   std::size_t named() const { return before.size() + after.size(); }
@@ -212,7 +219,7 @@ class CallGraph {
   }
 
   ValueId pack() {
-    const PackedPattern p(call_.pattern);
+    const PackedPattern p(call_.pattern, shapes_[0].rank());
     const std::vector<Shape> middles = packed_shapes(call_.pattern, shapes_);
     std::vector<ValueId> parts;
     Size total = 0;
@@ -239,12 +246,12 @@ class CallGraph {
   }
 
   void unpack() {
-    const PackedPattern p(call_.pattern);
     const Shape& from = shapes_[0];
+    const PackedPattern p(call_.pattern, from.rank());
     if (from.rank() != p.named() + 1) {
       fail(ErrorKind::rank, "unpack",
            "operand 1 has " + count_axes(from.rank()) + ", the pattern wants " +
-               std::to_string(p.named() + 1),
+               (p.ellipsis ? "at least " : "") + std::to_string(p.named() + 1),
            call_.pattern.text, mark_dims(call_.pattern, call_.pattern.sides[0]),
            {show_operands(shapes_)});
     }
@@ -257,10 +264,11 @@ class CallGraph {
         axes.push_back({name, size});
         shape.push_back(size);
       };
-      for (std::size_t d = 0; d < p.before.size(); ++d) add_axis(axis_name(p.before[d]), from[d]);
+      for (std::size_t d = 0; d < p.before.size(); ++d)
+        add_axis(axis_name(p.before[d], d), from[d]);
       for (std::size_t d = 0; d < piece.rank(); ++d) add_axis("*" + std::to_string(d), piece[d]);
       for (std::size_t d = 0; d < p.after.size(); ++d)
-        add_axis(axis_name(p.after[d]), from[p.before.size() + 1 + d]);
+        add_axis(axis_name(p.after[d], d), from[p.before.size() + 1 + d]);
       require_fits(shape, {{p.star->span, ""}});
       Access read = packed_access(p, axes);
       DimIndex& packed = read[p.before.size()];
@@ -283,8 +291,10 @@ class CallGraph {
     return access;
   }
 
-  std::string axis_name(const Term* term) const {
-    return std::string(call_.pattern.name_of(*term));
+  /// Of the axis at place `d` before or after the '*'.
+  std::string axis_name(const Term* term, std::size_t d) const {
+    const std::string name(call_.pattern.name_of(*term));
+    return term->kind == TermKind::ellipsis ? name + std::to_string(d) : name;
   }
 
   /// The packed shapes with a -1 replaced by what is left; their sizes must add up to the packed
@@ -382,16 +392,21 @@ std::vector<std::pair<std::string, Size>> solve_shape(const Pattern& pattern, co
 }
 
 std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> shapes) {
-  const PackedPattern p(pattern);
+  const PackedPattern p(pattern, shapes.empty() ? 0 : shapes[0].rank());
+  const std::size_t least = p.named() + (p.ellipsis ? 1 : 0);
   std::vector<Shape> packed;
   for (std::size_t k = 0; k < shapes.size(); ++k) {
     const Shape& shape = shapes[k];
-    if (shape.rank() < p.named()) {
+    const auto complain = [&](const std::string& wanted) {
       fail(ErrorKind::rank, "pack",
-           "operand " + std::to_string(k + 1) + " has " + count_axes(shape.rank()) +
-               ", the pattern wants at least " + std::to_string(p.named()),
+           "operand " + std::to_string(k + 1) + " has " + count_axes(shape.rank()) + ", " + wanted,
            pattern.text, mark_dims(pattern, pattern.sides[0]), {show_operands(shapes)});
+    };
+    if (p.ellipsis && k > 0 && shape.rank() != shapes[0].rank()) {
+      complain("operand 1 has " + std::to_string(shapes[0].rank()) +
+               ": beside '...' '*' is one axis of each");
     }
+    if (shape.rank() < least) complain("the pattern wants at least " + std::to_string(least));
     const std::size_t middle = shape.rank() - p.named();
     packed.emplace_back(std::span(shape.begin() + p.before.size(), middle));
     const auto require_same = [&](const Term* term, Size mine, Size first) {

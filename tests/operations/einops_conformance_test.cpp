@@ -39,6 +39,8 @@ const std::set<std::string> only_ein_takes = {
     // einsum sums over what '...' stands for when the output lacks it, as over any axis.
     "einsum a ..., b ... -> a b",
     "einsum ... a, ... a -> a",
+    // Beside '...' pack joins along one axis.
+    "pack ... *",
 };
 
 // Where ein refuses what einops takes.

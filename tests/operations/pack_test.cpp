@@ -59,6 +59,24 @@ TEST(Unpack, GivesViews) {
   EXPECT_EQ(parts[2].at({0, 1, 0, 2}).item(), 17);
 }
 
+// '...' stands for as many axes as x has beside '*' and those with names.
+TEST(Unpack, OnAnyOtherAxes) {
+  const std::vector<Shape> shapes{{2}, {}, {2, 2}};
+  const Tensor flat = numbered({7, 3}), deep = numbered({2, 4, 7, 3});
+  const Tensor turned = ein::rearrange(deep, "a b s c -> c s b a");
+  const std::vector<Tensor> of_flat = ein::unpack(flat, shapes, "... * c"),
+                            of_deep = ein::unpack(deep, shapes, "... * c"),
+                            in_front = ein::unpack(turned, shapes, "a * ...");
+  EXPECT_EQ(of_flat[2].shape(), (Shape{2, 2, 3}));
+  EXPECT_EQ(of_deep[1].shape(), (Shape{2, 4, 3}));
+  EXPECT_EQ(of_deep[2].shape(), (Shape{2, 4, 2, 2, 3}));
+  EXPECT_EQ(in_front[0].shape(), (Shape{3, 2, 4, 2}));
+  for (const Tensor& part : of_deep) EXPECT_TRUE(part.same_storage(deep));
+  EXPECT_EQ(of_deep[1].at({1, 3, 2}).item(), deep.at({1, 3, 2, 2}).item());
+  EXPECT_EQ(of_deep[2].at({1, 2, 1, 0, 1}).item(), deep.at({1, 2, 5, 1}).item());
+  EXPECT_EQ(in_front[2].at({1, 1, 1, 3, 0}).item(), deep.at({0, 3, 6, 1}).item());
+}
+
 TEST(Unpack, OneSizeMayBeLeftOpen) {
   const Tensor x = numbered({12});
   const auto shapes_of = [&](const std::vector<Shape>& shapes) {
@@ -89,20 +107,26 @@ TEST(Pack, RandomTensorsComeBack) {
   const auto below = [&](std::int64_t n) {
     return std::uniform_int_distribution<std::int64_t>(0, n - 1)(random);
   };
-  constexpr std::string_view patterns[] = {"*", "a *", "* a", "a * b", "a b *", "* a b", "a b * c"};
-  constexpr std::size_t named_before[] = {0, 1, 0, 1, 2, 0, 2},
-                        named_after[] = {0, 0, 1, 1, 0, 2, 1};
+  constexpr std::string_view patterns[] = {"*",     "a b *", "a *",     "* a",     "a * b",
+                                           "* a b", "... *", "a b * c", "a * ...", "... a * b"};
+  constexpr std::size_t named_before[] = {0, 2, 1, 0, 1, 0, 0, 2, 1, 1},
+                        named_after[] = {0, 0, 0, 1, 1, 2, 0, 1, 0, 1};
   for (int round = 0; round < 500; ++round) {
     const auto which = static_cast<std::size_t>(below(std::size(patterns)));
     Shape before, after;
     for (std::size_t d = 0; d < named_before[which]; ++d)
       before.push_back(below(8) == 0 ? 0 : 1 + below(4));
     for (std::size_t d = 0; d < named_after[which]; ++d) after.push_back(1 + below(4));
+    // Those under '...' are before the others, or behind them.
+    const std::size_t dots = patterns[which].find("...");
+    const bool is_open = dots != std::string_view::npos;
+    for (std::int64_t d = is_open ? below(3) : 0; d > 0; --d)
+      (dots == 0 ? before : after).push_back(1 + below(3));
     std::vector<Tensor> xs;
     std::vector<Shape> shapes;
     for (std::int64_t n = 1 + below(4); n > 0; --n) {
       Shape middle;
-      for (std::int64_t d = below(4); d > 0; --d)
+      for (std::int64_t d = is_open ? 1 : below(4); d > 0; --d)
         middle.push_back(below(10) == 0 ? 0 : 1 + below(3));
       Shape shape = before;
       for (std::int64_t size : middle) shape.push_back(size);

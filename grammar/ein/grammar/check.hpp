@@ -129,8 +129,6 @@ class Checker {
           if (packs() || is_of_a_mesh(op_)) complain(Complaint::number_is_not_allowed, term.span);
           break;
         case TermKind::ellipsis:
-          if (packs()) complain(Complaint::ellipsis_is_not_allowed, term.span);
-          break;
         case TermKind::name:
           break;
       }

@@ -48,7 +48,6 @@ namespace ein::grammar {
   X(packed_axes_are_repeated)                    \
   X(group_is_not_allowed)                        \
   X(number_is_not_allowed)                       \
-  X(ellipsis_is_not_allowed)                     \
   X(brackets_are_not_allowed)                    \
   X(brackets_are_missing)                        \
   X(one_axis_in_brackets_is_wanted)              \

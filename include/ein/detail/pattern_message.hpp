@@ -284,9 +284,6 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
                   : ""};
     case Complaint::number_is_not_allowed:
       return {ErrorKind::pattern, "a number has no meaning here"};
-    case Complaint::ellipsis_is_not_allowed:
-      return {ErrorKind::pattern, "'...' has no meaning here",
-              "help: '*' stands for any number of axes"};
     case Complaint::brackets_are_not_allowed:
       return {ErrorKind::pattern, form_of(op).brackets == Form::no_brackets
                                       ? Text("brackets '[ ]' have no meaning here")
