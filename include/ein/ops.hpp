@@ -31,6 +31,10 @@ struct EinsumOptions {
   /// of two operands has more, up to 15 (4 complex ones) are multiplied and summed at once. An
   /// Error of kind `memory` if that does not help either.
   std::int64_t max_intermediate = 0;
+  /// Whether an axis may be summed that stands in one of several operands alone, which often is a
+  /// name mistyped: `b q h, b k d -> b q k`. Where nothing is said, it may in ein::runtime(text)
+  /// and not in a literal. `_` may be summed anyway. An Error of kind `pattern`.
+  std::optional<bool> sums_alone{};
 };
 
 /// A Tensor, or a Typed one.
@@ -250,7 +254,8 @@ concept HasLiteral = requires {
 // `einsum(x, y, "b s1 h, b s2 h -> b s1 s2")`. Inputs may hold composites, numbers, 1, `_`, `...`
 // and repeated axes (diagonals). The result is a new tensor, or a view where nothing is computed.
 // It has the operands' dtype; where axes are summed, bool and integers give i64. `ein::as(dtype)`
-// after the pattern says another. Floats of 8 and 16 bits accumulate in f32.
+// after the pattern says another. Floats of 8 and 16 bits accumulate in f32. In a literal an axis
+// that is summed stands in two operands, unless there is one operand, or the axis is `_`.
 
 template <TensorArgument A, CallArgument... S>
 Tensor einsum(const A& a,
@@ -322,11 +327,11 @@ Tensor einsum(
 
 /// Operands known at run time only.
 template <CallArgument... S>
-Tensor einsum(
-    std::span<const Tensor> operands,
-    std::type_identity_t<PatternFor<Operation::einsum, detail::Types<detail::AnyNumber>, S...>>
-        pattern,
-    const EinsumOptions& options, const S&... arguments) {
+Tensor einsum(std::span<const Tensor> operands,
+              std::type_identity_t<
+                  PatternFor<Operation::einsum, detail::Types<detail::AnyNumberWithOptions>, S...>>
+                  pattern,
+              const EinsumOptions& options, const S&... arguments) {
   return detail::run_on_list(Operation::einsum, pattern, Reduction::sum, operands, false, options,
                              arguments...);
 }

@@ -33,8 +33,13 @@ template <class... Arguments>
 using SizesAmong = decltype((
     Types<>() + ... + std::conditional_t<AxisArgument<Arguments>, Types<Arguments>, Types<>>()));
 
-/// Stands for operands whose number the call's type does not say.
+/// Stands for operands whose number the call's type does not say; with EinsumOptions, which say
+/// when the call runs what else the pattern may do.
 struct AnyNumber {};
+struct AnyNumberWithOptions {};
+template <class Operand>
+inline constexpr bool is_any_number =
+    std::is_same_v<Operand, AnyNumber> || std::is_same_v<Operand, AnyNumberWithOptions>;
 
 /// What an operand's type says about its axes and dtype: nothing for a Tensor. Specialised for
 /// Typed, which says both, and for types that say axes alone.
@@ -81,10 +86,12 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
                                          Types<Sizes...>, grammar::InferredType* result) {
   grammar::List<std::string_view> names;
   (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
-  constexpr bool any_number = (std::is_same_v<Operands, AnyNumber> || ...);
+  constexpr bool any_number = (is_any_number<Operands> || ...);
+  constexpr bool has_options = (std::is_same_v<Operands, AnyNumberWithOptions> || ...);
   const std::size_t count = any_number ? pattern.inputs().size() : sizeof...(Operands);
   const grammar::Mistake mistake =
-      grammar::check_pattern(Op, pattern, count, names, names.size() < sizeof...(Sizes));
+      grammar::check_pattern(Op, pattern, count, names, names.size() < sizeof...(Sizes),
+                             has_options ? grammar::LoneSums::allowed : grammar::LoneSums::refused);
   if (mistake) return mistake;
   if constexpr ((says_axes<Operands> || ...)) {
     const grammar::SpecReading axes[] = {static_axes<Operands>()...};
@@ -134,16 +141,17 @@ class PatternArgument {
   /// Reads and checks the text as a literal for operands and axis sizes of these types. `result`,
   /// if given, receives the type of the result. A very long literal without such a type is read and
   /// checked when the call runs.
-  template <Operation Op, std::size_t Which = 0, class Operands, class... Sizes>
-  consteval grammar::Mistake read_literal(Operands operands, Types<Sizes...> sizes,
+  template <Operation Op, std::size_t Which = 0, class... Operands, class... Sizes>
+  consteval grammar::Mistake read_literal(Types<Operands...> operands, Types<Sizes...> sizes,
                                           grammar::InferredType* result = nullptr) {
+    is_literal_ = true;
     const bool is_left_to_the_call = !result && text_.size() > grammar::max_literal_bytes;
     if (is_left_to_the_call && text_.size() <= grammar::max_pattern_bytes) return {};
     const grammar::Reading reading = grammar::match_pattern(text_);
     if (reading.mistake) return reading.mistake;
     const grammar::Pattern pattern = reading.buffer.pattern(text_);
     packed_ = grammar::PackedPattern(pattern);
-    is_checked_ = (is_named<Sizes> && ...) && !std::is_same_v<Operands, Types<AnyNumber>>;
+    is_checked_ = (is_named<Sizes> && ...) && !(is_any_number<Operands> || ...);
     return check_literal<Op, Which>(pattern, operands, sizes, result);
   }
 
@@ -151,6 +159,7 @@ class PatternArgument {
   const grammar::PackedPattern& packed() const { return packed_; }
   /// Whether check_pattern() has been passed for just this call.
   bool is_checked() const { return is_checked_; }
+  bool is_literal() const { return is_literal_; }
   /// The sizes of axes, where the call has them by no other way.
   std::span<const AxisSize> sizes() const { return sizes_; }
 
@@ -159,6 +168,7 @@ class PatternArgument {
   std::span<const AxisSize> sizes_{};
   grammar::PackedPattern packed_{};
   bool is_checked_ = false;
+  bool is_literal_ = false;
 };
 
 }  // namespace detail

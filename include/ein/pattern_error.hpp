@@ -70,6 +70,7 @@ void axis_is_repeated(Place);                             // einsum takes diagon
 void axis_of_the_output_is_in_no_input(Place);            // repeat makes new axes
 void axis_names_are_glued(Place);                         // write i j, j k -> i k
 void axis_of_the_input_is_lost(Place);                    // reduce removes axes
+void axis_is_summed_alone(Place);                         // one operand has it: write _ if meant
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes
 void axis_in_brackets_is_elsewhere(Place);                // only one side has the axis in [ ]

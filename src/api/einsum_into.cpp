@@ -80,7 +80,8 @@ Graph graph_of_value(const detail::PatternArgument& pattern, engine::Operands op
   Graph graph = build_graph({.op = Operation::einsum,
                              .pattern = parsed.pattern,
                              .is_checked = pattern.is_checked(),
-                             .dtype = compute},
+                             .dtype = compute,
+                             .lone_sums = lone_sums_of(pattern)},
                             types_of(operands));
   const ValueId sums = graph.outputs.front();
   const Shape shape = graph.op(sums).shape;

@@ -11,9 +11,11 @@ namespace {
 
 /// `operands` are the call's, maybe converted.
 std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Operands operands) {
+  const grammar::LoneSums lone_sums = lone_sums_of(call.pattern, call.options.sums_alone);
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
           static_cast<std::int64_t>(call.stacked) << 16 |
+          static_cast<std::int64_t>(lone_sums) << 17 |
           static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
@@ -34,7 +36,8 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
                                      call.stacked,
                                      call.pattern.is_checked(),
                                      {},
-                                     call.dtype},
+                                     call.dtype,
+                                     lone_sums},
                                     types_of(like));
     if (!parsed.pattern.has_placements()) return graph;
     return engine::lying_as_written(what(), graph, parsed.pattern,

@@ -359,8 +359,9 @@ void require_valid(const PatternCall& call, std::size_t operands) {
   if (call.is_checked) return;
   std::vector<std::string_view> names;
   for (const AxisSize& size : call.sizes) names.push_back(size.name);
-  if (const auto mistake = grammar::check_pattern(call.op, call.pattern, operands, names))
-    fail(call.op, call.pattern, mistake, call.sizes);
+  const auto mistake =
+      grammar::check_pattern(call.op, call.pattern, operands, names, false, call.lone_sums);
+  if (mistake) fail(call.op, call.pattern, mistake, call.sizes);
 }
 
 bool fits_memory(const Shape& shape, std::size_t element_bytes) {

@@ -24,6 +24,7 @@ struct PatternCall {
   bool is_checked = false;                 // the pattern has passed check_pattern() for this call
   detail::NamedOptions named{};            // operations with axes in brackets
   std::optional<DType> dtype{};            // of the result, where the call says it
+  grammar::LoneSums lone_sums = grammar::LoneSums::allowed;
 };
 
 struct OperandType {

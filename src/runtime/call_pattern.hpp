@@ -1,6 +1,7 @@
 // The pattern of a call, read; and the types of its operands.
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,13 @@ class CallPattern {
  private:
   grammar::PatternBuffer buffer_;
 };
+
+/// What einsum may sum, as the call says, or as its pattern is one in the program's text.
+inline grammar::LoneSums lone_sums_of(const detail::PatternArgument& pattern,
+                                      std::optional<bool> said = {}) {
+  return said.value_or(!pattern.is_literal()) ? grammar::LoneSums::allowed
+                                              : grammar::LoneSums::refused;
+}
 
 inline std::vector<OperandType> types_of(engine::Operands operands) {
   std::vector<OperandType> types;

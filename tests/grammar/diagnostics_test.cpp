@@ -1129,6 +1129,16 @@ einsum: axis 'a' is repeated
 parse_shape: axis 'a' is repeated
   a b a
   ^   ^)"},
+      {axis_is_summed_alone, einsum, "b hiden, hidden o -> b o", 2, {}, ErrorKind::pattern, R"(
+einsum: axes 'hiden' and 'hidden' are summed alone: each is in one operand
+  b hiden, hidden o -> b o
+    ^^^^^  ^^^^^^
+  help: write '_' for an axis that is to be summed alone, or reduce its operand first)"},
+      {axis_is_summed_alone, einsum, "b s h, b -> b h", 2, {}, ErrorKind::pattern, R"(
+einsum: axis 's' is summed alone: no other operand has it
+  b s h, b -> b h
+    ^
+  help: write '_' for an axis that is to be summed alone, or reduce its operand first)"},
       {axis_names_are_glued,
        einsum,
        "ij,jk->ik",
@@ -1531,7 +1541,8 @@ Mistake mistake_in(const Complained& row, ein::grammar::Reading& reading) {
   if (reading.mistake) return reading.mistake;
   std::vector<std::string_view> names;
   for (const AxisSize& size : row.sizes) names.push_back(size.name);
-  return ein::grammar::check_pattern(row.op, reading.buffer.pattern(row.text), row.operands, names);
+  return ein::grammar::check_pattern(row.op, reading.buffer.pattern(row.text), row.operands, names,
+                                     false, ein::grammar::LoneSums::refused);
 }
 
 TEST(Diagnostics, EveryComplaintHasItsWords) {

@@ -346,6 +346,41 @@ TEST(PatternCheck, RefusesWithThePlace) {
   }
 }
 
+// An axis that is summed stands in two operands of einsum, or twice in one, where that is asked
+// for.
+TEST(PatternCheck, SumsAlone) {
+  using enum Operation;
+  using ein::grammar::LoneSums;
+  const auto sums = [](Operation op, std::string_view text, std::size_t operands) {
+    const auto reading = match_pattern(text);
+    EXPECT_EQ(check(op, text, operands).complaint, Complaint::none) << text;
+    return check_pattern(op, reading.buffer.pattern(text), operands, {}, false, LoneSums::refused);
+  };
+  const Taken taken[] = {
+      {einsum, "i j -> i", {}, 1},        {einsum, "i k, k j -> i j", {}, 2},
+      {einsum, "i, i, j, j ->", {}, 4},   {einsum, "i i, j -> j", {}, 2},
+      {einsum, "i _, _ j -> i j", {}, 2}, {einsum, "i 3, 3 j -> i j", {}, 2},
+      {einsum, "... i, i ->", {}, 2},     {einsum, "b (h d), h -> b d", {}, 2},
+      {einsum, "b (h _), h -> b", {}, 2}, {map_reduce, "i j, i -> i", {}, 2},
+  };
+  for (const Taken& row : taken)
+    EXPECT_EQ(sums(row.op, row.text, row.operands).complaint, Complaint::none) << row.text;
+  const Refused refused[] = {
+      {einsum, "b s1 h, b s2 k -> b s1 s2", {}, {5, 6}, {13, 14}, {}, 2},
+      {einsum, "i j, i -> i", {}, {2, 3}, {}, {}, 2},
+      {einsum, "i j k, i -> i", {}, {2, 3}, {}, {}, 2},
+      {einsum, "i, i, j -> i", {}, {6, 7}, {}, {}, 3},
+      {einsum, "b (h d), d -> b", {}, {3, 4}, {}, {}, 2},
+      {einsum, "i@x, j@x ->", {}, {0, 1}, {5, 6}, {}, 2},
+  };
+  for (const Refused& row : refused) {
+    const Mistake mistake = sums(row.op, row.text, row.operands);
+    EXPECT_EQ(mistake.complaint, Complaint::axis_is_summed_alone) << row.text;
+    EXPECT_EQ(mistake.span, row.span) << row.text;
+    EXPECT_EQ(mistake.other, row.other) << row.text;
+  }
+}
+
 // Sizes whose names come at run time may be any, so that none can be called missing.
 TEST(PatternCheck, SizesOfUnknownNamesSolveAnything) {
   using enum Operation;

@@ -264,7 +264,7 @@ TEST(MeshTest, ErrorsPointAtBothPlaces) {
   EXPECT_EQ(marked([&] { einsum(x, v, "b s h, h o -> b s o"); }), (Begins{4, 7}));
   // Under an ellipsis, and behind one.
   EXPECT_EQ(marked([&] { einsum(x, v, "... h, h o -> ... o"); }), (Begins{4, 7}));
-  EXPECT_EQ(marked([&] { einsum(x, ones({4}), "... s h, b -> b h"); }), (Begins{}));
+  EXPECT_EQ(marked([&] { einsum(x, ones({4}), "... _ h, b -> b h"); }), (Begins{}));
   EXPECT_EQ(marked([&] { flip(x, "[b] ..."); }), (Begins{1}));
   // What the pattern says of an operand, and how it lies.
   EXPECT_EQ(marked([&] { einsum(x, w, "b s h@model, h o -> b s o"); }), (Begins{0}));

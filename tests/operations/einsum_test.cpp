@@ -5,15 +5,19 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <ein/ein.hpp>
+#include "support/expect_error.hpp"
 #include "support/tensor_values.hpp"
 
 namespace ein {
 namespace {
 
 using namespace ein::literals;
+using test::expect_error;
 using test::get_values;
 using test::make_tensor;
 using Values = std::vector<double>;
@@ -35,14 +39,14 @@ TEST(EinsumTest, KnownAnswersInEveryDtypeThatHoldsThem) {
     EXPECT_EQ(get_values(einsum(a, a, "i k, i k ->")), Values{91});
     EXPECT_EQ(get_values(einsum(a, a, "i k, i k -> i k")), (Values{1, 4, 9, 16, 25, 36}));
     EXPECT_EQ(get_values(einsum(v, v, "i, j -> i j")), (Values{1, 2, 3, 2, 4, 6, 3, 6, 9}));
-    EXPECT_EQ(get_values(einsum(v, v, "i, j ->")), Values{36});
+    EXPECT_EQ(get_values(einsum(v, v, "_, _ ->")), Values{36});
     EXPECT_EQ(get_values(einsum(a, "i k -> k i")), (Values{1, 4, 2, 5, 3, 6}));
     EXPECT_EQ(get_values(einsum(a, "i k -> k")), (Values{5, 7, 9}));
     EXPECT_EQ(get_values(einsum(s, "i i ->")), Values{15});
     EXPECT_EQ(get_values(einsum(s, "i i -> i")), (Values{1, 5, 9}));
     EXPECT_EQ(get_values(einsum(v, s, v, "i, i j, j ->")), Values{228});
     EXPECT_EQ(get_values(einsum(s, v, "i i, i -> i")), (Values{1, 10, 27}));
-    EXPECT_EQ(get_values(einsum(a, v, "i _, j -> i")), (Values{36, 90}));
+    EXPECT_EQ(get_values(einsum(a, v, "i _, _ -> i")), (Values{36, 90}));
     EXPECT_EQ(get_values(einsum(v, "i -> i 2")), (Values{1, 1, 2, 2, 3, 3}));
     EXPECT_EQ(get_values(einsum(a, "(1 2) i -> i")), (Values{5, 7, 9}));
     EXPECT_EQ(einsum(a, b, "i k, k j -> i j").dtype(), is_floating(dtype) ? dtype : DType::i64);
@@ -152,8 +156,8 @@ TEST(EinsumTest, BoolsCountPairsOrAskWhetherThereIsOne) {
   const Tensor many = ones({256}, DType::boolean);
   EXPECT_EQ(get_values(einsum(many, many, "n, n ->")), Values{256});
   EXPECT_EQ(get_values(einsum(many, many, "n, n ->", as(DType::boolean))), Values{1});
-  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, m -> n"))[0], 256);
-  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, m -> n", as(DType::boolean)))[0], 1);
+  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, _ -> n"))[0], 256);
+  EXPECT_EQ(get_values(einsum(many, many, many, "n, n, _ -> n", as(DType::boolean)))[0], 1);
 }
 
 TEST(EinsumTest, NarrowFloatsAccumulateInF32) {
@@ -170,7 +174,7 @@ TEST(EinsumTest, NarrowFloatsAccumulateInF32) {
   }
   // An intermediate result that f16 cannot hold, 4096 · 60000, times 2^-12.
   const Tensor x = full({4096}, 60000.0, DType::f16), y = full({1}, 1.0 / 4096, DType::f16);
-  EXPECT_EQ(get_values(einsum(x, y, y, "n, m, l -> m"))[0], 14.6484375);
+  EXPECT_EQ(get_values(einsum(x, y, y, "_, m, _ -> m"))[0], 14.6484375);
 }
 
 TEST(EinsumTest, NanAndInfinityComeThrough) {
@@ -187,7 +191,7 @@ TEST(EinsumTest, NothingIsSummedToZero) {
   const Tensor a = make_tensor({}, {3, 0}), b = make_tensor({}, {0, 2});
   EXPECT_EQ(get_values(einsum(a, b, "i k, k j -> i j")), Values(6, 0));
   EXPECT_EQ(get_values(einsum(a, "i k -> i")), Values(3, 0));
-  EXPECT_EQ(get_values(einsum(a, b, "i k, l j -> i j")), Values(6, 0));
+  EXPECT_EQ(get_values(einsum(a, b, "i _, _ j -> i j")), Values(6, 0));
   EXPECT_EQ(einsum(b, b, "k j, k i -> k i j").shape(), (Shape{0, 2, 2}));
 }
 
@@ -305,12 +309,37 @@ TEST(EinsumTest, AnEmptySumIsZeroBesideAnything) {
   const Tensor nothing = zeros({0, 2}),
                numbers = full({3}, std::numeric_limits<double>::quiet_NaN());
   for (const Tensor& x : {numbers, full({3}, INFINITY), full({3}, -1)}) {
-    for (double y : get_values(einsum(nothing, x, "a b, c -> c b"))) {
+    for (double y : get_values(einsum(nothing, x, "_ b, c -> c b"))) {
       EXPECT_EQ(y, 0);
       EXPECT_FALSE(std::signbit(y));
     }
-    EXPECT_EQ(get_values(einsum(x, nothing, x, "c, a b, d -> b")), (std::vector<double>{0, 0}));
+    EXPECT_EQ(get_values(einsum(x, nothing, x, "_, _ b, _ -> b")), (std::vector<double>{0, 0}));
   }
+}
+
+// A literal is refused by the compiler: tests/must_not_compile/axes/summed_alone.cpp.
+TEST(EinsumTest, AxesSummedAlone) {
+  const std::vector<Tensor> xs{make_tensor({1, 2, 3, 4}, {2, 2}), make_tensor({5, 6}, {2})};
+  const Values sums{33, 77};
+  const auto refused = [](const auto& call) {
+    expect_error(call, ErrorKind::pattern, {"axes 'j' and 'k' are summed alone"});
+  };
+  EXPECT_EQ(get_values(einsum(xs[0], xs[1], "i _, _ -> i")), sums);
+  EXPECT_EQ(get_values(einsum(xs[0], xs[1], runtime("i j, k -> i"))), sums);
+  EXPECT_EQ(get_values(einsum(xs, runtime("i j, k -> i"))), sums);
+  EXPECT_EQ(get_values(einsum(xs, runtime("i j, k -> i"), EinsumOptions{})), sums);
+  EXPECT_EQ(get_values(einsum(xs, runtime("i j, k -> i"), {.sums_alone = true})), sums);
+  refused([&] { einsum(xs, runtime("i j, k -> i"), {.sums_alone = false}); });
+  EXPECT_EQ(get_values(einsum(xs, "i j, k -> i", {.sums_alone = true})), sums);
+  refused([&] { einsum(xs, "i j, k -> i", {.sums_alone = false}); });
+  refused([&] { einsum(xs, "i j, k -> i", {.max_intermediate = 100}); });
+  // Options ask for nothing where one operand is summed, or products are.
+  EXPECT_EQ(get_values(einsum(std::span(xs).first(1), "i j -> i", {.sums_alone = false})),
+            (Values{3, 7}));
+  EXPECT_EQ(get_values(einsum(xs, "i j, j -> i", {.sums_alone = false})), (Values{17, 39}));
+  Tensor c = zeros({2});
+  einsum_into(c, xs[0], xs[1], runtime("i j, k -> i"));
+  EXPECT_EQ(get_values(c), sums);
 }
 
 TEST(EinsumTest, OneToEightOperands) {

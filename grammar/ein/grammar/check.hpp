@@ -11,14 +11,22 @@ namespace grammar {
 
 constexpr const Form& form_of(Operation op) { return info(op).form; }
 
+/// Whether einsum of several operands may sum an axis that stands in one of them alone.
+enum class LoneSums : bool { refused, allowed };
+
 namespace detail {
 
 /// The checks of one call, in the order in which they are reported.
 class Checker {
  public:
   constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given,
-                    bool more_given)
-      : op_(op), form_(form_of(op)), pattern_(pattern), given_(given), more_given_(more_given) {}
+                    bool more_given, LoneSums lone_sums)
+      : op_(op),
+        form_(form_of(op)),
+        pattern_(pattern),
+        given_(given),
+        more_given_(more_given),
+        lone_sums_(lone_sums) {}
 
   constexpr Mistake check(std::size_t operand_count) {
     check_form(operand_count);
@@ -32,6 +40,7 @@ class Checker {
     check_sizes();
     check_given();
     check_solvable();
+    if (op_ == Operation::einsum && lone_sums_ == LoneSums::refused) check_sums();
     return mistake_;
   }
 
@@ -456,11 +465,52 @@ class Checker {
     }
   }
 
+  /// Of each term whether it is a name that stands once in the pattern. By a table of hashes, as
+  /// compilers bound the steps that the names of a long literal may take.
+  constexpr List<char> names_alone() const {
+    constexpr std::uint32_t none = UINT32_MAX;
+    const std::span<const Term> terms = pattern_.terms;
+    std::size_t slots = 4;
+    while (slots < 2 * terms.size()) slots *= 2;
+    List<std::uint32_t> first(slots, none);  // of the terms that have one name
+    List<char> alone(terms.size(), 0);
+    for (std::uint32_t i = 0; i < terms.size(); ++i) {
+      if (terms[i].kind != TermKind::name) continue;
+      const std::string_view name = pattern_.name_of(terms[i]);
+      std::size_t slot = 0;
+      for (char c : name) slot = slot * 31 + static_cast<unsigned char>(c);
+      slot %= slots;
+      while (first[slot] != none && pattern_.name_of(terms[first[slot]]) != name)
+        slot = (slot + 1) % slots;
+      if (first[slot] == none) first[slot] = i;
+      alone[first[slot]] = first[slot] == i;
+    }
+    return alone;
+  }
+  /// An axis of an input that stands nowhere else is summed alone. Of two such axes in different
+  /// operands one may be the other with a wrong name.
+  constexpr void check_sums() {
+    if (mistake_ || pattern_.inputs().size() < 2) return;
+    const List<char> alone = names_alone();
+    const Term* first = nullptr;
+    for (const Side& side : pattern_.inputs()) {
+      for (std::uint32_t i = side.first; i < side.last; ++i) {
+        if (!alone[i]) continue;
+        const Term& term = pattern_.terms[i];
+        if (first) return complain(Complaint::axis_is_summed_alone, first->span, term.span);
+        first = &term;
+        break;
+      }
+    }
+    if (first) complain(Complaint::axis_is_summed_alone, first->span);
+  }
+
   Operation op_;
   Form form_;
   const Pattern& pattern_;
   std::span<const std::string_view> given_;
   bool more_given_;
+  LoneSums lone_sums_;
   Mistake mistake_;
 };
 
@@ -471,8 +521,8 @@ class Checker {
 /// names come as well, so that none can be called missing.
 constexpr Mistake check_pattern(Operation op, const Pattern& pattern, std::size_t operand_count,
                                 std::span<const std::string_view> given = {},
-                                bool more_given = false) {
-  return detail::Checker(op, pattern, given, more_given).check(operand_count);
+                                bool more_given = false, LoneSums lone_sums = LoneSums::allowed) {
+  return detail::Checker(op, pattern, given, more_given, lone_sums).check(operand_count);
 }
 
 }  // namespace grammar

@@ -65,6 +65,7 @@ namespace ein::grammar {
   X(axis_of_the_output_is_in_no_input)           \
   X(axis_names_are_glued)                        \
   X(axis_of_the_input_is_lost)                   \
+  X(axis_is_summed_alone)                        \
   X(anonymous_axis_of_the_input_is_lost)         \
   X(anonymous_axis_of_the_output_is_in_no_input) \
   X(axis_in_brackets_is_elsewhere)               \

@@ -341,6 +341,13 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
               "help: an axis has a name of any length, so blanks separate them"};
     case Complaint::axis_of_the_input_is_lost:
       return {ErrorKind::pattern, "axis " + here + " is lost: the output lacks it", lost_help};
+    case Complaint::axis_is_summed_alone:
+      return {
+          ErrorKind::pattern,
+          mistake.other.end == 0 ? "axis " + here + " is summed alone: no other operand has it"
+                                 : "axes " + here + " and " + quoted(read.text_of(mistake.other)) +
+                                       " are summed alone: each is in one operand",
+          "help: write '_' for an axis that is to be summed alone, or reduce its operand first"};
     case Complaint::anonymous_axis_of_the_input_is_lost:
       return {ErrorKind::pattern,
               "anonymous axis " + here + " is lost: each number is an axis of its own",

@@ -8,9 +8,9 @@ int main() {
   const ein::Float<"b@data k"> x = ein::place(ein::ones({2, 4}), mesh, "b@data k");
   const ein::Float<"k@model n"> w = ein::place(ein::ones({4, 3}), mesh, "k@model n");
 #ifdef MISTAKE
-  const auto y = ein::einsum(x, w, "b k, j n -> b@model n");
+  const auto y = ein::einsum(x, w, "b _, _ n -> b@model n");
 #else
-  const auto y = ein::einsum(x, w, "b k, j n -> b@data n");
+  const auto y = ein::einsum(x, w, "b _, _ n -> b@data n");
 #endif
   return y.shape() == ein::Shape{2, 3} ? 0 : 1;
 }
