@@ -20,23 +20,8 @@ ContractRoles roles_of(const LoopNest& nest) {
                           : roles.columns)
         .push_back(a);
   }
-  // In the order in which the result, or the first operand, has them.
-  roles.batch = by_stride(std::move(roles.batch), nest.output);
-  roles.rows = by_stride(std::move(roles.rows), nest.output);
-  roles.columns = by_stride(std::move(roles.columns), nest.output);
-  const auto step = [&](const AxisList& axes) {
-    return axes.empty() ? Size(INT64_MAX) : magnitude(nest.output.strides[axes.back()]);
-  };
-  // Neighbouring threads store neighbouring columns.
-  if (step(roles.rows) < step(roles.columns)) {
-    std::swap(roles.rows, roles.columns);
-    std::swap(roles.a, roles.b);
-  }
+  if (settle(roles, nest)) std::swap(roles.a, roles.b);
   roles.depth = by_stride(std::move(roles.depth), nest.inputs[roles.a]);
-  roles.batches = size_of_axes(nest, roles.batch);
-  roles.m = size_of_axes(nest, roles.rows);
-  roles.n = size_of_axes(nest, roles.columns);
-  roles.k = size_of_axes(nest, roles.depth);
   return roles;
 }
 
@@ -50,55 +35,6 @@ void write_place(Writer& w, const LoopNest& nest, const std::string& function,
   w.close("};");
 }
 
-/// A large sum in pieces of which each makes a result of its own, in the workspace, and the sum of
-/// those.
-struct Pieces {
-  LoopNest products, sum;
-  Size bytes = 0;  // of workspace
-};
-
-Pieces cut_depth(const LoopNest& nest, const ContractRoles& roles, std::int64_t pieces) {
-  Pieces cut{nest, {}, 0};
-  const std::size_t axis = roles.depth.front(), piece = nest.axes.size();
-  const Size length = nest.axes[axis].size / pieces;
-  cut.products.axes[axis].size = length;
-  cut.products.axes.push_back({"piece", pieces});
-  cut.products.inputs.resize(2);
-  cut.products.epilogue = {};
-  for (LoopNest::Operand& input : cut.products.inputs)
-    input.strides.push_back(input.strides[axis] * length);
-  cut.products.output = {.buffer = workspace_buffer,
-                         .dtype = nest.compute,
-                         .strides = std::vector<Size>(piece + 1, 0)};
-  AxisList kept;
-  for (const AxisList* role : {&roles.batch, &roles.rows, &roles.columns})
-    kept.insert(kept.end(), role->begin(), role->end());
-  Size stride = 1;
-  kept = by_stride(std::move(kept), nest.output);
-  kept.insert(kept.begin(), piece);
-  for (std::size_t i = kept.size(); i-- > 0;) {
-    cut.products.output.strides[kept[i]] = stride;
-    stride *= cut.products.axes[kept[i]].size;
-  }
-  cut.bytes = stride * size_of(nest.compute);
-
-  cut.sum = cut.products;
-  cut.sum.axes[axis].size = 1;
-  for (std::size_t a : roles.depth) cut.sum.axes[a].size = 1;
-  cut.sum.axes[piece].reduced = true;
-  // The epilogue's inputs keep their numbers. It does not read the second operand.
-  cut.sum.inputs = nest.inputs;
-  for (LoopNest::Operand& input : cut.sum.inputs) input.strides.push_back(0);
-  cut.sum.inputs[0] = cut.products.output;
-  std::fill(cut.sum.inputs[1].strides.begin(), cut.sum.inputs[1].strides.end(), 0);
-  cut.sum.body = Ex::input(0);
-  cut.sum.epilogue = nest.epilogue;
-  cut.sum.output = nest.output;
-  cut.sum.output.strides.push_back(0);
-  simplify(cut.sum);
-  return cut;
-}
-
 KernelSource emit_product(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
                           const Context& context) {
   switch (tile.by) {
@@ -109,24 +45,19 @@ KernelSource emit_product(const LoopNest& nest, const ContractRoles& roles, cons
     case Tile::By::threads:
       break;
   }
-  return emit_contract_threads(nest, roles, tile, context);
+  const PairRoles pairs{roles, {roles.a}, {roles.b}, {}, {}};
+  return emit_pairs_by_threads(
+      nest, pairs, tile, "contract_" + std::string(name(nest.inputs[roles.a].dtype)), context);
 }
 
 Kernels emit_by(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
                 const Context& context) {
   const std::int64_t pieces = pieces_of(nest, roles, tile, context.target);
   if (pieces > 1) {
-    const Pieces cut = cut_depth(nest, roles, pieces);
-    const ContractRoles cut_roles = roles_of(cut.products);
-    const bool fits = tile.by != Tile::By::wgmma || has_tensor_maps(cut.products, cut_roles, tile);
-    if (fits) {
-      Kernels kernels{emit_product(cut.products, cut_roles, tile, context)};
-      kernels.front().workspace_bytes = cut.bytes;
-      Kernels sum = emit_reduce(cut.sum, context);
-      assert(sum.size() == 1);  // it does not need the workspace for itself
-      kernels.push_back(std::move(sum.front()));
-      return kernels;
-    }
+    ContractRoles of_part = roles;
+    const Pieces cut = cut_depth(nest, of_part, pieces);
+    const bool fits = tile.by != Tile::By::wgmma || has_tensor_maps(cut.parts, of_part, tile);
+    if (fits) return emit_pieces(emit_product(cut.parts, of_part, tile, context), cut, context);
   }
   return {emit_product(nest, roles, tile, context)};
 }
@@ -145,21 +76,105 @@ bool is_contraction(const LoopNest& nest) {
          !nest.inputs[0].is_indirect() && !nest.inputs[1].is_indirect();
 }
 
-bool has_narrow_indices(const LoopNest& nest, const ContractRoles& roles) {
+bool has_narrow_indices(const LoopNest& nest, const TileRoles& roles) {
   return is_narrow(std::array{roles.m, roles.n, roles.batches}) && is_narrow(std::array{roles.k}) &&
          has_narrow_places(nest);
 }
 
-bool is_along_depth(const LoopNest& nest, const ContractRoles& roles, std::size_t input) {
-  const auto step = [&](const AxisList& axes) {
-    return axes.empty() ? Size(INT64_MAX)
-                        : std::max<Size>(1, magnitude(nest.inputs[input].strides[axes.back()]));
-  };
-  return step(roles.depth) < step(input == roles.a ? roles.rows : roles.columns);
+bool moves_along(const LoopNest::Operand& operand, const AxisList& axes) {
+  return std::any_of(axes.begin(), axes.end(),
+                     [&](std::size_t axis) { return !always_equal(operand.strides[axis], 0); });
 }
 
-void write_tile_origin(Writer& w, const LoopNest& nest, const ContractRoles& roles,
-                       const Tile& tile, const std::string& number) {
+bool settle(TileRoles& roles, const LoopNest& nest) {
+  for (AxisList* axes : {&roles.batch, &roles.rows, &roles.columns, &roles.depth})
+    *axes = by_stride(std::move(*axes), nest.output);
+  const auto step = [&](const AxisList& axes) {
+    return axes.empty() ? Size(INT64_MAX) : magnitude(nest.output.strides[axes.back()]);
+  };
+  const bool changes = step(roles.rows) < step(roles.columns);
+  if (changes) std::swap(roles.rows, roles.columns);
+  roles.batches = size_of_axes(nest, roles.batch);
+  roles.m = size_of_axes(nest, roles.rows);
+  roles.n = size_of_axes(nest, roles.columns);
+  roles.k = size_of_axes(nest, roles.depth);
+  return changes;
+}
+
+Pieces cut_depth(const LoopNest& nest, TileRoles& roles, std::int64_t pieces) {
+  Pieces cut{nest, {}, 0};
+  const std::size_t axis = roles.depth.front(), piece = nest.axes.size();
+  const Size length = nest.axes[axis].size / pieces;
+  cut.parts.axes[axis].size = length;
+  cut.parts.axes.push_back({"piece", pieces});
+  cut.parts.epilogue = {};
+  const std::vector<std::size_t> body = inputs_of(nest.body), epilogue = epilogue_inputs(nest);
+  const auto stands_still = [](LoopNest::Operand& input) {
+    std::fill(input.strides.begin(), input.strides.end(), 0);
+  };
+  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+    LoopNest::Operand& input = cut.parts.inputs[i];
+    input.strides.push_back(input.strides[axis] * length);
+    if (std::count(body.begin(), body.end(), i) == 0) stands_still(input);
+  }
+  cut.parts.output = {.buffer = workspace_buffer,
+                      .dtype = nest.compute,
+                      .strides = std::vector<Size>(piece + 1, 0)};
+  AxisList kept;
+  for (const AxisList* role : {&roles.batch, &roles.rows, &roles.columns})
+    kept.insert(kept.end(), role->begin(), role->end());
+  Size stride = 1;
+  kept = by_stride(std::move(kept), nest.output);
+  kept.insert(kept.begin(), piece);
+  for (std::size_t i = kept.size(); i-- > 0;) {
+    cut.parts.output.strides[kept[i]] = stride;
+    stride *= cut.parts.axes[kept[i]].size;
+  }
+  cut.bytes = stride * size_of(nest.compute);
+
+  cut.whole = cut.parts;
+  for (std::size_t a : roles.depth) cut.whole.axes[a].size = 1;
+  cut.whole.axes[piece].reduced = true;
+  // The epilogue's inputs keep their numbers.
+  cut.whole.inputs = nest.inputs;
+  for (std::size_t i = 0; i < nest.inputs.size(); ++i) {
+    LoopNest::Operand& input = cut.whole.inputs[i];
+    input.strides.push_back(0);
+    if (std::count(epilogue.begin(), epilogue.end(), i) == 0) stands_still(input);
+  }
+  cut.whole.inputs[0] = cut.parts.output;
+  cut.whole.body = Ex::input(0);
+  cut.whole.epilogue = nest.epilogue;
+  cut.whole.output = nest.output;
+  cut.whole.output.strides.push_back(0);
+  simplify(cut.whole);
+
+  roles.batch.insert(roles.batch.begin(), piece);
+  roles.batches *= pieces;
+  roles.k = size_of_axes(cut.parts, roles.depth);
+  return cut;
+}
+
+Kernels emit_pieces(KernelSource parts, const Pieces& cut, const Context& context) {
+  Kernels kernels{std::move(parts)};
+  kernels.front().workspace_bytes = cut.bytes;
+  Kernels whole = emit_reduce(cut.whole, context);
+  assert(whole.size() == 1);  // it does not need the workspace for itself
+  kernels.push_back(std::move(whole.front()));
+  return kernels;
+}
+
+bool is_along_depth(const LoopNest& nest, const TileRoles& roles, const ContractSide& side) {
+  const auto step = [&](const AxisList& axes) {
+    return axes.empty()
+               ? Size(INT64_MAX)
+               : std::max<Size>(1, magnitude(nest.inputs[side.input].strides[axes.back()]));
+  };
+  return step(roles.depth) < step(side.axes);
+}
+
+void write_tile_origin(Writer& w, const LoopNest& nest, const TileRoles& roles, const Tile& tile,
+                       const std::string& number) {
   // Rows of tiles that are gone through column by column: what all multiprocessors work on at a
   // time is about square.
   const std::int64_t together = tile.n > tile.m ? 16 : 8;
@@ -186,14 +201,14 @@ void write_tile_origin(Writer& w, const LoopNest& nest, const ContractRoles& rol
   w.indices(nest, roles.batch, divided(number, m_tiles * n_tiles));
 }
 
-void write_places(Writer& w, const LoopNest& nest, const ContractRoles& roles,
-                  const ContractSide& left, const ContractSide& right) {
-  for (const ContractSide* s : {&left, &right}) {
-    const LoopNest::Operand& operand = nest.inputs[s->input];
-    write_place(w, nest, s->base + "_" + s->name, s->name, s->axes, operand);
-    write_place(w, nest, s->base + "_k", "k", roles.depth, operand);
-    w.line("const " + element_type(operand.dtype) + "* const " + s->base + " = " +
-           added(input_name(s->input), w.place(operand, roles.batch)) + ";");
+void write_places(Writer& w, const LoopNest& nest, const TileRoles& roles,
+                  std::span<const ContractSide> sides) {
+  for (const ContractSide& s : sides) {
+    const LoopNest::Operand& operand = nest.inputs[s.input];
+    write_place(w, nest, s.base + "_" + s.name, s.name, s.axes, operand);
+    write_place(w, nest, s.base + "_k", "k", roles.depth, operand);
+    w.line("const " + element_type(operand.dtype) + "* const " + s.base + " = " +
+           added(input_name(s.input), w.place(operand, roles.batch)) + ";");
   }
 }
 

@@ -4,6 +4,7 @@
 // 16-bit elements that lie the other way round, single reads take f32 as they lie, and 8-bit
 // elements are turned on their way in.
 #include <algorithm>
+#include <array>
 
 #include "codegen/contract.hpp"
 
@@ -33,13 +34,13 @@ class MmaWriter {
 
   KernelSource write() {
     const std::string type = w_.unsigned_type(), k = count(roles_.k), step = count(tile_.k);
-    declare_operands(w_, nest_, roles_, true);
+    declare_operands(w_, nest_, {roles_.a, roles_.b});
     w_.line("Shared<" + element_ + ">* const a_tile = shared_memory<" + element_ + ">();");
     w_.line("Shared<" + element_ + ">* const b_tile = a_tile + " +
             std::to_string(tile_.stages * elements(left_)) + ";");
     w_.block_number("block");
     write_tile_origin(w_, nest_, roles_, tile_, "block");
-    write_places(w_, nest_, roles_, left_, right_);
+    write_places(w_, nest_, roles_, std::array{left_, right_});
     w_.open("const auto fetch = [&](u32 stage, " + type + " k_first) {");
     write_fetch(left_);
     write_fetch(right_);
@@ -76,11 +77,11 @@ class MmaWriter {
 
  private:
   bool is_turned_on_the_way(const ContractSide& s) const {
-    return size_ == 1 && !is_along_depth(nest_, roles_, s.input);
+    return size_ == 1 && !is_along_depth(nest_, roles_, s);
   }
   /// Whether neighbours in the tile are neighbours along the depth.
   bool has_depth_inside(const ContractSide& s) const {
-    return size_ == 1 || is_along_depth(nest_, roles_, s.input);
+    return size_ == 1 || is_along_depth(nest_, roles_, s);
   }
   std::int64_t lines(const ContractSide& s) const {
     return has_depth_inside(s) ? s.length : tile_.k;
@@ -116,7 +117,7 @@ class MmaWriter {
   }
 
   void write_fetch(const ContractSide& s) {
-    const bool along = is_along_depth(nest_, roles_, s.input);
+    const bool along = is_along_depth(nest_, roles_, s);
     const std::int64_t width = std::max<std::int64_t>(1, pack(s)),
                        row = (along ? tile_.k : s.length) / width;
     const std::string inner = along ? "k" : s.name, outer = along ? s.name : "k";

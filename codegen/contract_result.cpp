@@ -52,10 +52,9 @@ std::string write_finished(Writer& w, const LoopNest& nest, const std::string& v
   return write_epilogue(w, nest, write_epilogue_loads(w, nest, {}, value));
 }
 
-void declare_operands(Writer& w, const LoopNest& nest, const ContractRoles& roles,
-                      bool by_address) {
+void declare_operands(Writer& w, const LoopNest& nest, const std::vector<std::size_t>& by_address) {
   std::vector<std::size_t> inputs = epilogue_inputs(nest);
-  if (by_address) inputs.insert(inputs.end(), {roles.a, roles.b});
+  inputs.insert(inputs.end(), by_address.begin(), by_address.end());
   std::sort(inputs.begin(), inputs.end());
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   for (std::size_t i : inputs) w.input(nest, i, element_type(nest.inputs[i].dtype));

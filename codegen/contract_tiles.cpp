@@ -1,4 +1,4 @@
-// Which tiles a contraction is cut into.
+// Which tiles a contraction, or another reduction of pairs, is cut into.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -51,14 +51,30 @@ bool has_mma(const LoopNest& nest, const ContractRoles& roles, const GpuTarget& 
   }
 }
 
-bool are_numbers(const ContractRoles& roles) {
+/// About the instructions of a body at a point, and of its combination.
+std::int64_t weight_of(const LoopNest& nest) {
+  const std::int64_t of_function = size_of(nest.compute) == 8 ? 64 : 16;
+  std::int64_t weight = 1;
+  for (const ScalarStep& step : nest.body.steps) {
+    const CostClass cost = info(step.op).cost;
+    if (cost == CostClass::none) continue;
+    weight += cost == CostClass::transcendental || cost == CostClass::division ? of_function : 1;
+  }
+  return weight;
+}
+/// Of all results of a thread.
+std::int64_t weight_of(const LoopNest& nest, const Tile& tile) {
+  return weight_of(nest) * (tile.m / 16) * (tile.n / 16);
+}
+
+bool are_numbers(const TileRoles& roles) {
   return roles.m.is_number() && roles.n.is_number() && roles.k.is_number() &&
          roles.batches.is_number();
 }
 
 /// About the cycles of a contraction by wgmma whose depth is cut into `pieces`: multiprocessors go
 /// from tile to tile together, and a second kernel adds up what the pieces wrote.
-double cycles(const ContractRoles& roles, const Tile& tile, std::int64_t pieces, int sms) {
+double cycles(const TileRoles& roles, const Tile& tile, std::int64_t pieces, int sms) {
   // Products of a multiprocessor in a cycle, and bytes of all of them, as measured on an H200.
   const double products = tile.n == 256 ? 1470 : 1340, bytes = 2000, launch = 5000;
   const double rounds = static_cast<double>(ceil_div(tile.count(roles) * pieces, sms)),
@@ -79,14 +95,13 @@ std::string to_string(const Tile& tile) {
          ", " + std::to_string(tile.stages) + " stages" + (tile.in_turns ? ", in turns" : "");
 }
 
-std::int64_t pieces_of(const LoopNest& nest, const ContractRoles& roles, const Tile& tile,
+std::int64_t pieces_of(const LoopNest& nest, const TileRoles& roles, const Tile& tile,
                        const GpuTarget& target) {
   constexpr std::int64_t least_depth = 256;
   // A block by wgmma has a multiprocessor to itself.
   const std::int64_t busy_blocks = target.sms * (tile.by == Tile::By::wgmma ? 1 : 2);
-  // The second kernel has no second operand.
-  const std::vector<std::size_t> read = epilogue_inputs(nest);
-  if (roles.depth.empty() || std::count(read.begin(), read.end(), std::size_t{1}) > 0) return 1;
+  // A piece does not know how far along the axis it begins.
+  if (roles.depth.empty() || asks_index(nest, roles.depth.front())) return 1;
   const Size tiles = tile.count(roles), axis_size = nest.axes[roles.depth.front()].size;
   if (tile.by == Tile::By::wgmma && are_numbers(roles)) {
     std::int64_t best = 1;
@@ -172,6 +187,36 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
     if (&candidate != &*best && fits) tiles.push_back(tile);
   }
   return tiles;
+}
+
+std::optional<Tile> tile_for(const LoopNest& nest, const PairRoles& roles,
+                             const GpuTarget& target) {
+  // What a thread's numbers may take of the registers of two blocks, and a block of shared memory;
+  // instructions at a depth, for the sake of the instructions' cache.
+  constexpr std::int64_t most_registers = 80, most_bytes = 48 << 10, most_weight = 1024,
+                         most_results = 32;
+  Tile tile{.m = 16 * per_thread(roles.m), .n = 16 * per_thread(roles.n)};
+  const auto halve = [&] { (tile.m < tile.n ? tile.n : tile.m) /= 2; };
+  const auto fits = [&] {
+    return tile.m * tile.n <= 256 * most_results && weight_of(nest, tile) <= most_weight &&
+           registers_of(nest, roles, tile) <= most_registers &&
+           shared_bytes_of(nest, roles, tile) <= most_bytes;
+  };
+  const auto is_smallest = [&] { return tile.m == 16 && tile.n == 16; };
+  while (!is_smallest() && !fits()) halve();
+  if (registers_of(nest, roles, tile) > most_registers ||
+      shared_bytes_of(nest, roles, tile) > most_bytes)
+    return std::nullopt;
+  // Small results are cut finer, for the sake of more blocks.
+  while (!is_smallest() && tile.count(roles) * pieces_of(nest, roles, tile, target) < target.sms)
+    halve();
+  return tile;
+}
+
+std::int64_t unrolled_depths(const LoopNest& nest, const Tile& tile) {
+  constexpr std::int64_t most_weight = 1024, most_depths = 16;
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
+      std::clamp<std::int64_t>(most_weight / weight_of(nest, tile), 1, most_depths))));
 }
 
 }  // namespace ein::codegen

@@ -95,7 +95,7 @@ class WgmmaWriter {
                       b_bytes = count(tile_.n * row_bytes);
     w_.map("a_map", map(roles_.a, a_));
     w_.map("b_map", map(roles_.b, b_));
-    declare_operands(w_, nest_, roles_, false);
+    declare_operands(w_, nest_, {});
     w_.line("unsigned char* const a_tiles = swizzled_memory();");
     w_.line("unsigned char* const b_tiles = a_tiles + " + stages + " * " + a_bytes + ";");
     w_.line("__shared__ Barrier full[" + std::to_string(tile_.stages) + "], empty[" +
