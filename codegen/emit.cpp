@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include <ein/error.hpp>
 #include "codegen/elements.hpp"
@@ -47,7 +48,10 @@ std::vector<KernelSource> emit(const LoopNest& nest, const GpuTarget& target,
   if (nest.is_gather() || nest.writes_at_position() || only_moves(nest))
     return emit_copy(nest, context);
   if (is_contraction(nest)) return emit_contract(nest, context);
-  if (nest.combine) return emit_reduce(nest, context);
+  if (nest.combine) {
+    if (std::optional<Kernels> in_tiles = emit_pairs(nest, context)) return std::move(*in_tiles);
+    return emit_reduce(nest, context);
+  }
   return emit_map(nest, context);
 }
 

@@ -1,6 +1,7 @@
 // The forms of nests, one file each. None of these nests is empty.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ Kernels emit_reduce(const LoopNest& nest, const Context& context);
 bool is_contraction(const LoopNest& nest);
 Kernels emit_contract(const LoopNest& nest, const Context& context);
 std::vector<Alternative> contract_alternatives(const LoopNest& nest, const Context& context);
+/// A reduction of pairs in tiles, which is no contraction; none where tiles would not pay.
+std::optional<Kernels> emit_pairs(const LoopNest& nest, const Context& context);
 Kernels emit_scatter(const LoopNest& nest, const Context& context);
 Kernels emit_scan(const LoopNest& nest, const Context& context);
 Kernels emit_sort(const LoopNest& nest, const Context& context);

@@ -124,6 +124,10 @@ struct GpuTarget {
   /// large blocks, and where nothing stays.
   std::int64_t most_unrolled = 64, most_unrolled_of_large = 16, most_unrolled_alone = 16;
 
+  /// Reductions of pairs in tiles: with fewer rows or columns of results, fewer points combined, or
+  /// fewer threads in all, single results are as well computed by themselves.
+  std::int64_t least_tile_side = 16, least_tile_depth = 8, least_tile_threads = busy_threads / 2;
+
   /// Few long rows would leave most of a device idle, while single nests cut them into pieces:
   /// fewer rows than these, of more elements, are no group.
   std::int64_t few_rows = 32, row_of_few = 8192, some_rows = 128, row_of_some = 32768;

@@ -817,9 +817,10 @@ TEST(GoldenTest, TextIsWhatItWas) {
       EXPECT_EQ(read_bytes(path), text) << path;
     }
   };
-  for (const char* form : {"map", "map_gelu", "map_causal", "copy_heads", "transpose",
-                           "reduce_rows", "reduce_columns", "reduce_all", "logsumexp", "contract",
-                           "contract_scores", "gather", "scatter_add", "scan_lines", "argsort"}) {
+  for (const char* form :
+       {"map", "map_gelu", "map_causal", "copy_heads", "transpose", "reduce_rows", "reduce_columns",
+        "reduce_all", "logsumexp", "contract", "pairs", "contract_scores", "gather", "scatter_add",
+        "scan_lines", "argsort"}) {
     check(DType::f32, form);
   }
   for (const char* form : {"map", "reduce_rows", "contract", "contract_large"})

@@ -37,6 +37,42 @@ inline Graph graph_of_pattern(Operation op, const std::string& pattern,
   return build_graph({op, reading.buffer.pattern(pattern), sizes, reduction}, types);
 }
 
+struct PairSizes {
+  std::int64_t i, j, d;
+};
+/// `combine` over d of `expr`, whose inputs lie along i and d, along j and d, and others as said.
+inline Graph graph_of_pairs(DType dtype, DType compute, const PairSizes& sizes, const Ex& expr,
+                            Combine combine, const std::vector<std::vector<int>>& others = {}) {
+  const std::vector<Axis> axes{{"i", sizes.i}, {"j", sizes.j}, {"d", sizes.d}};
+  std::vector<std::vector<int>> places{{0, 2}, {1, 2}};
+  places.insert(places.end(), others.begin(), others.end());
+  std::vector<std::pair<DType, Shape>> inputs;
+  Op map{.kind = OpKind::map,
+         .dtype = dtype,
+         .shape = {sizes.i, sizes.j, sizes.d},
+         .axes = axes,
+         .write = plain({0, 1, 2}),
+         .expr = expr,
+         .compute = compute};
+  for (const std::vector<int>& place : places) {
+    Shape shape;
+    for (const int a : place) shape.push_back(axes[static_cast<std::size_t>(a)].size);
+    inputs.emplace_back(dtype, shape);
+    map.reads.push_back(plain(place));
+  }
+  Graph graph = graph_of(inputs, map);
+  graph.ops.push_back({.kind = OpKind::reduce,
+                       .dtype = dtype,
+                       .shape = {sizes.i, sizes.j},
+                       .inputs = graph.outputs,
+                       .axes = axes,
+                       .reads = {plain({0, 1, 2})},
+                       .write = plain({0, 1}),
+                       .combine = combine});
+  graph.outputs = {static_cast<ValueId>(graph.ops.size()) - 1};
+  return graph;
+}
+
 /// The graph with rearrangements that are copies even where a view would do.
 inline Graph copied(Graph graph) {
   for (Op& op : graph.ops) {
@@ -115,6 +151,12 @@ inline std::vector<NamedProgram> programs_of_every_form(DType dtype) {
   einsum("contract_scores", "b q h d, b k h d -> b h q k", {{2, 65, 3, 16}, {2, 70, 3, 16}});
   einsum("contract_small", "b i k, b j k -> b j i", {{50, 7, 9}, {50, 6, 9}});
   einsum("contract_vector", "m k, k -> m", {{1000, 512}, {512}});
+  const auto pairs = [&](const std::string& name, const PairSizes& sizes, Combine combine) {
+    add(name, graph_of_pairs(dtype, compute, sizes, Ex::apply(ScalarOp::abs, x - bias), combine));
+  };
+  pairs("pairs", {2048, 2050, 72}, Combine::sum);
+  pairs("pairs_deep", {200, 300, 2000}, Combine::sum);
+  pairs("pairs_greatest", {500, 300, 64}, Combine::max);
   add("gather", graph_of({{dtype, {30, 64}}, {DType::i64, {2, 50}}},
                          {.kind = OpKind::gather,
                           .dtype = dtype,
