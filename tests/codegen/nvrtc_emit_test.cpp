@@ -18,7 +18,7 @@
 namespace ein::test {
 namespace {
 
-/// Whether a kernel's name tells of a contraction in floating-point numbers.
+/// Whether a kernel's name tells of floating-point numbers.
 bool is_floating_name(const std::string& kernel) {
   const auto has = [&](const char* dtype) { return kernel.find(dtype) != std::string::npos; };
   return has("f16") || has("f32") || has("f64");
@@ -147,9 +147,10 @@ TEST_P(NvrtcEmitTest, EveryFormOfEveryDtypeCompiles) {
     // Calls of functions that are not inlined keep a few registers in memory.
     const bool is_open = kernel.name.find("_open") != std::string::npos;
     const bool is_product = kernel.name.starts_with("contract_") && is_floating_name(kernel.name);
+    const bool is_of_pairs = kernel.name.starts_with("pairs_");
     // So do the largest products of f32 on sm_100a: three addresses, which they store once and read
     // once in 1,024 multiplications.
-    const int most = is_product && number() < 100 ? 0 : 16;
+    const int most = is_of_pairs || (is_product && number() < 100) ? 0 : 16;
     EXPECT_LE(kernel.spills->stored, most + (is_open ? spilled_sizes : 0))
         << kernel.name << " with " << kernel.registers << " registers";
   }
@@ -160,6 +161,50 @@ TEST_P(NvrtcEmitTest, EveryTileOfContractionsOfTwoBytesFits) {
 }
 TEST_P(NvrtcEmitTest, EveryTileOfOtherContractionsFits) {
   expect_tiles_fit({DType::f8e4m3, DType::f8e5m2, DType::f32});
+}
+
+// Tiles of pairs, however long the expression is and whatever it reads: two blocks have room on a
+// multiprocessor, nothing is spilled, and no array is in memory.
+TEST_P(NvrtcEmitTest, TilesOfPairsFit) {
+  const GpuTarget target{.sm = number(), .accelerated = GetParam().back() == 'a'};
+  const Ex x = Ex::input(0), y = Ex::input(1), z = Ex::input(2);
+  const Ex difference = x - y;
+  const std::pair<const char*, Ex> bodies[] = {
+      {"squared", difference * difference + z},
+      {"exponential", Ex::apply(ScalarOp::exp, difference) * z},
+      {"power", Ex::apply(ScalarOp::pow, Ex::apply(ScalarOp::abs, difference), z)},
+      {"masked", Ex::apply(ScalarOp::where, Ex::apply(ScalarOp::le, Ex::index(1), Ex::index(0)),
+                           difference + z, Ex(-1.0))}};
+  // Where the third input lies.
+  const std::vector<int> places[] = {{0}, {2}, {0, 1}, {0, 2}};
+  std::string text = codegen::vocabulary();
+  std::size_t count = 0;
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    if (!is_wanted(static_cast<std::size_t>(dtype))) continue;
+    for (const auto& [name, body] : bodies) {
+      for (const std::vector<int>& place : places) {
+        for (const std::int64_t depth : {64, 1000}) {
+          if (name == std::string("power") && depth != 64) continue;  // its text is long
+          const Graph graph = graph_of_pairs(dtype, dtype, {2048, 2050, depth}, body,
+                                             depth == 64 ? Combine::max : Combine::sum, {place});
+          const std::string suffix = "_" + std::string(name) + std::to_string(count++);
+          for (const codegen::KernelSource& kernel : emitted(lowered(graph), target, suffix)) {
+            EXPECT_TRUE(kernel.name.starts_with("pairs_")) << kernel.name;
+            text += kernel.text.substr(kernel.kernel_begin);
+          }
+        }
+      }
+    }
+  }
+  const gpu::Cubin cubin = gpu::compile({"pairs.cu", text, GetParam()});
+  for (const gpu::KernelResources& kernel : gpu::kernels_of(cubin)) {
+    EXPECT_LE(kernel.registers, 128) << kernel.name;
+    EXPECT_LE(kernel.shared_bytes, 48 << 10) << kernel.name;
+    EXPECT_EQ(kernel.stack_bytes, 0) << kernel.name;
+    ASSERT_TRUE(kernel.spills) << kernel.name;
+    EXPECT_EQ(kernel.spills->stored, 0)
+        << kernel.name << " with " << kernel.registers << " registers";
+  }
 }
 
 // What one kernel's own text brings along is enough for it.
