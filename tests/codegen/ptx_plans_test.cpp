@@ -1,7 +1,8 @@
-// Kernels whose sizes are arguments, as plans for an interpreter of PTX that shares nothing with
-// this project: kernels, memory, launches, and what they ought to leave. scripts/interpret-kernels
-// has them written to the folder EIN_PTX_PLANS and runs them; otherwise each is written and checked
-// here: no size is left in the text, and each argument has its parameter.
+// Kernels whose sizes are arguments, and some with their numbers, as plans for an interpreter of
+// PTX that shares nothing with this project: kernels, memory, launches, and what they ought to
+// leave. scripts/interpret-kernels has them written to the folder EIN_PTX_PLANS and runs them;
+// otherwise each is written and checked here: no size is left in the text, and each argument has
+// its parameter.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,6 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using codegen::KernelSource;
+
+enum class Sizes { arguments, numbers };
 
 std::string buffer_name(int buffer) {
   return buffer == codegen::workspace_buffer ? "\"workspace\""
@@ -77,9 +80,10 @@ std::string launch_of(const KernelSource& kernel) {
          list(parameters) + "]}";
 }
 
-/// That the kernel has sizes as arguments, a parameter for each argument, and names for all.
-void expect_complete(const KernelSource& kernel) {
-  EXPECT_FALSE(kernel.sizes.empty()) << kernel.name;
+/// That the kernel has sizes as arguments, or none, a parameter for each argument, and names for
+/// all.
+void expect_complete(const KernelSource& kernel, Sizes kind) {
+  EXPECT_EQ(kernel.sizes.empty(), kind == Sizes::numbers) << kernel.name;
   EXPECT_EQ(kernel.text.find('$', kernel.kernel_begin), std::string::npos) << kernel.text;
   const std::size_t begin = kernel.text.find(kernel.name + "(", kernel.kernel_begin),
                     end = kernel.text.find(") {", begin);
@@ -98,13 +102,15 @@ void expect_complete(const KernelSource& kernel) {
 
 /// The plan of a program on these inputs in a folder of its own.
 void write(const fs::path& folder, const Program& program, const std::vector<Tensor>& inputs,
-           const std::vector<Values>& want, double tolerance, const GpuTarget& target) {
+           const std::vector<Values>& want, double tolerance, const GpuTarget& target, Sizes kind) {
   fs::create_directories(folder);
   std::vector<KernelSource> kernels;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    for (KernelSource& kernel : emitted_open(program, [&](const Program& of) {
-           return codegen::emit(of, of.groups[g], target, "_" + std::to_string(g));
-         }))
+    const auto emit = [&](const Program& of) {
+      return codegen::emit(of, of.groups[g], target, "_" + std::to_string(g));
+    };
+    for (KernelSource& kernel :
+         kind == Sizes::numbers ? emit(program) : emitted_open(program, emit))
       kernels.push_back(std::move(kernel));
   }
   std::string text = codegen::vocabulary();
@@ -112,7 +118,7 @@ void write(const fs::path& folder, const Program& program, const std::vector<Ten
       results;
   std::int64_t workspace = 16;
   for (const KernelSource& kernel : kernels) {
-    expect_complete(kernel);
+    expect_complete(kernel, kind);
     text += kernel.text.substr(kernel.kernel_begin);
     workspace = std::max<std::int64_t>(workspace, kernel.workspace_bytes);
     launches.push_back(launch_of(kernel));
@@ -154,14 +160,15 @@ class PtxPlans : public testing::Test {
  protected:
   /// Of what a function of tensors becomes on a GPU.
   void add(const std::string& name, const Function& function, const std::vector<Tensor>& arguments,
-           double tolerance = 1e-5, const GpuTarget& target = {.sm = 80, .accelerated = false}) {
+           double tolerance = 1e-5, const GpuTarget& target = {.sm = 80, .accelerated = false},
+           Sizes kind = Sizes::arguments) {
     const CompiledProgram c = compiled(
         arguments, function,
         [](Program& program, std::span<const int>) { engine::backend_of(cuda).group(program); });
     std::vector<Values> values;
     for (const Tensor& x : c.inputs) values.push_back(get_values(x));
     write(folder() / name, c.program, c.inputs, Interpreter<>::run(c.graph, values), tolerance,
-          target);
+          target, kind);
   }
 
  private:
@@ -193,6 +200,48 @@ TEST_F(PtxPlans, AreWritten) {
   add("product_wgmma", columns, {halves({264, 256}, DType::bf16), halves({136, 256}, DType::bf16)},
       0.01, hopper);
   add("product_in_pieces", rows, {halves({18, 600}, DType::f32), halves({600, 20}, DType::f32)});
+  // So small a GPU that few results are computed in tiles.
+  const GpuTarget in_tiles{.sm = 80,
+                           .accelerated = false,
+                           .sms = 1,
+                           .least_tile_side = 1,
+                           .least_tile_depth = 1,
+                           .least_tile_threads = 1};
+  const auto pairs = [](const char* pattern, const auto& f, const char* reduction) {
+    return [pattern, f, reduction](Arguments x) {
+      return Tensors{map(x[0], x[1], RuntimeText{pattern}, f, RuntimeText{reduction})};
+    };
+  };
+  const auto squared = [](const Tensor& x, const Tensor& y) { return (x - y) * (x - y); };
+  const auto near = [](const Tensor& x, const Tensor& y) { return exp(-abs(x - y)); };
+  add("pairs_sum_f32", pairs("i d, j d -> i j", squared, "sum"),
+      {halves({70, 36}, DType::f32), halves({75, 36}, DType::f32)}, 1e-5, in_tiles);
+  add("pairs_of_numbers", pairs("b i d, b j d -> b j i", squared, "sum"),
+      {halves({2, 70, 36}, DType::f16), halves({2, 75, 36}, DType::f16)}, 0.01, in_tiles,
+      Sizes::numbers);
+  add("pairs_max_f32", pairs("i k, k j -> j i", fn::add, "max"),
+      {halves({130, 20}, DType::f32), halves({20, 66}, DType::f32)}, 1e-5, in_tiles);
+  add("pairs_min_f64", pairs("b i k, b k j -> b i j", fn::add, "min"),
+      {halves({2, 33, 17}, DType::f64), halves({2, 17, 40}, DType::f64)}, 1e-5, in_tiles);
+  add("pairs_exp_bf16", pairs("i d, j d -> i j", near, "sum"),
+      {halves({70, 40}, DType::bf16), halves({34, 40}, DType::bf16)}, 0.01, in_tiles);
+  add("pairs_sum_i64", pairs("i d, j d -> i j", squared, "sum"),
+      {(rand({40, 21}) * 9).to(DType::i64), (rand({35, 21}) * 9).to(DType::i64)}, 1e-5, in_tiles);
+  add("pairs_in_runs", pairs("i d, j d -> i j", fn::maximum, "sum"),
+      {halves({40, 600}, DType::f32), halves({70, 600}, DType::f32)}, 1e-4, in_tiles);
+  add("pairs_in_pieces", pairs("i d, j d -> i j", squared, "sum"),
+      {halves({20, 512}, DType::f32), halves({18, 512}, DType::f32)}, 1e-4, in_tiles);
+  add(
+      "pairs_gradient",
+      [&](Arguments x) {
+        Tensor leaf = x[0].detach();
+        leaf.requires_grad(true);
+        const Tensors leaves{leaf};
+        return Tensors{
+            gradients(map(leaf, x[1], "i d, j d -> i j", near, "sum"), x[2], leaves).front()};
+      },
+      {halves({40, 19}, DType::f32), halves({50, 19}, DType::f32), halves({40, 50}, DType::f32)},
+      1e-4, in_tiles);
   add("softmax", of_x([](const Tensor& x) { return softmax(x, "b [s]"); }), {randn({5, 300})});
   add("layer_norm", of_x([](const Tensor& x) { return layer_norm(x, "b [s]"); }),
       {randn({3, 2100})});
