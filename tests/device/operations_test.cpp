@@ -91,6 +91,30 @@ TEST(OnDevice, Elementwise) {
 }
 
 // Φ is the kernels' own: of all magnitudes, also where it is nearly 0, 1/2 or 1.
+TEST(OnDevice, FunctionsOfPairs) {
+  const auto squared = [](const Tensor& x, const Tensor& y) { return (x - y) * (x - y); };
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    const Tensor a = randn({150, 40}, dtype), b = randn({130, 40}, dtype);
+    const double tolerance = dtype == DType::bf16 ? 0.02 : 1e-4;
+    expect_equal(
+        "squared distances", {a, b},
+        [&](Operands x) { return map(x[0], x[1], "i d, j d -> i j", squared, "sum"); }, tolerance);
+    expect_equal("tropical product", {a, b},
+                 [&](Operands x) { return map(x[0], x[1], "i d, j d -> j i", fn::add, "max"); });
+    expect_equal(
+        "a gradient", {a, b},
+        [&](Operands x) {
+          x[0].requires_grad(true);
+          const Tensor distances = map(x[0], x[1], "i d, j d -> i j", squared, "sum");
+          const Operands leaves{x[0]};
+          return gradients(distances, ones(distances.shape(), distances.dtype(), x[0].device()),
+                           leaves)
+              .front();
+        },
+        dtype == DType::bf16 ? 0.1 : 1e-4);
+  }
+}
+
 TEST(OnDevice, GeluOfEveryMagnitude) {
   std::vector<float> numbers{0, -0.0F, INFINITY, -INFINITY, NAN};
   for (std::uint32_t bits = 1; bits < 0x7f800000; bits += 98765) {
