@@ -1,6 +1,8 @@
 // The PEGTL rules as data. Not for programs: they have table.hpp.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
@@ -18,6 +20,30 @@ class Reflection {
   std::vector<Node> nodes;
   std::vector<std::uint16_t> parts;
   std::vector<CharacterRange> ranges;
+  std::vector<std::uint8_t> kinds;
+
+  /// When all rules were added: what each may begin with.
+  constexpr void add_beginnings() {
+    std::vector<Characters> beginnings;
+    for (std::uint16_t rule = 0; rule < nodes.size(); ++rule)
+      beginnings.push_back(may_be_empty(rule) ? Characters::all() : beginning(rule));
+    // Characters that the same rules begin with are of one kind.
+    std::vector<std::uint32_t> firsts;
+    for (std::uint32_t c = 0; c <= end_of_text; ++c) {
+      const auto begin_alike = [&](std::uint32_t other) {
+        return std::all_of(beginnings.begin(), beginnings.end(),
+                           [&](const Characters& set) { return set.has(c) == set.has(other); });
+      };
+      const auto first = std::find_if(firsts.begin(), firsts.end(), begin_alike);
+      kinds.push_back(static_cast<std::uint8_t>(first - firsts.begin()));
+      if (first == firsts.end()) firsts.push_back(c);
+    }
+    for (std::size_t rule = 0; rule < nodes.size(); ++rule) {
+      for (std::size_t k = 0; k < firsts.size(); ++k) {
+        if (beginnings[rule].has(firsts[k])) nodes[rule].begins |= std::uint32_t{1} << k;
+      }
+    }
+  }
 
   /// The rule's place among the nodes.
   template <class Rule>
@@ -46,6 +72,62 @@ class Reflection {
   }
   template <class Rule>
   static constexpr std::uint64_t identity = hash_of_name<Rule>();
+
+  /// A set of what the list of kinds has places for.
+  struct Characters {
+    std::array<std::uint64_t, 3> words{};
+    static constexpr Characters all() { return {{~0ull, ~0ull, ~0ull}}; }
+    constexpr void add(std::uint32_t c) { words[c / 64] |= 1ull << c % 64; }
+    constexpr bool has(std::uint32_t c) const { return (words[c / 64] >> c % 64 & 1) != 0; }
+    constexpr void add(const Characters& more) {
+      for (std::size_t i = 0; i < words.size(); ++i) words[i] |= more.words[i];
+    }
+  };
+  static constexpr bool is_character(const Node& node) {
+    return node.construct == Construct::byte || node.construct == Construct::code_point;
+  }
+  /// Whether a rule can match no text, or says where a mistake is.
+  constexpr bool may_be_empty(std::uint16_t rule) const {
+    const Node& node = nodes[rule];
+    const auto is_so = [&](std::uint16_t part) { return may_be_empty(part); };
+    const auto first = parts.begin() + node.first, last = parts.begin() + node.last;
+    switch (node.construct) {
+      case Construct::sor:
+        return std::any_of(first, last, is_so);
+      case Construct::seq:
+      case Construct::plus:
+        return std::all_of(first, last, is_so);
+      case Construct::eof:
+      case Construct::string:
+      case Construct::byte:
+      case Construct::code_point:
+        return false;
+      default:
+        return true;
+    }
+  }
+  /// What text of a rule that is not empty can begin with.
+  constexpr Characters beginning(std::uint16_t rule) const {
+    const Node& node = nodes[rule];
+    Characters set;
+    if (node.construct == Construct::eof) {
+      set.add(end_of_text);
+    } else if (is_character(node) || node.construct == Construct::string) {
+      const std::uint32_t last = node.construct == Construct::string ? node.first + 1u : node.last;
+      for (std::uint32_t i = node.first; i < last; ++i) {
+        const CharacterRange& range = ranges[i];
+        for (std::uint32_t c = range.low; c <= range.high && c < other_character; ++c) set.add(c);
+        if (range.high >= other_character) set.add(other_character);
+      }
+    } else {
+      for (std::uint32_t i = node.first; i < node.last; ++i) {
+        const bool is_open = may_be_empty(parts[i]);
+        set.add(is_open ? Characters::all() : beginning(parts[i]));
+        if (!is_open && node.construct != Construct::sor) break;
+      }
+    }
+    return set;
+  }
 
   template <class... Rules>
   constexpr Node with_parts(Construct construct) {
@@ -78,9 +160,22 @@ class Reflection {
   constexpr Node node_of(tao::pegtl::internal::seq<Rules...>*) {
     return with_parts<Rules...>(Construct::seq);
   }
+  /// Of characters alone it is one of them all.
   template <class... Rules>
   constexpr Node node_of(tao::pegtl::internal::sor<Rules...>*) {
-    return with_parts<Rules...>(Construct::sor);
+    const Node sor = with_parts<Rules...>(Construct::sor);
+    std::vector<CharacterRange> merged;
+    for (std::uint32_t i = sor.first; i < sor.last; ++i) {
+      const Node& part = nodes[parts[i]];
+      if (!is_character(part) || part.event != Event::none) return sor;
+      merged.insert(merged.end(), ranges.begin() + part.first, ranges.begin() + part.last);
+    }
+    std::sort(merged.begin(), merged.end(),
+              [](const CharacterRange& a, const CharacterRange& b) { return a.low < b.low; });
+    const std::size_t first = ranges.size();
+    ranges.insert(ranges.end(), merged.begin(), merged.end());
+    return {Construct::code_point, Event::none, static_cast<std::uint16_t>(first),
+            static_cast<std::uint16_t>(ranges.size())};
   }
   template <class... Rules>
   constexpr Node node_of(tao::pegtl::internal::star<Rules...>*) {

@@ -27,6 +27,7 @@ const char* name(Event event) {
 int main() {
   Reflection rules;
   const int pattern = rules.add<rules::pattern>(), shape_spec = rules.add<rules::shape_spec>();
+  rules.add_beginnings();
   std::printf(
       "// The rules of rules.hpp as data. Written by scripts/make-grammar-table: do not edit.\n"
       "// parse.cpp does not compile where they differ.\n"
@@ -37,8 +38,8 @@ int main() {
       "inline constexpr Node nodes[] = {\n",
       pattern, shape_spec);
   for (const Node& node : rules.nodes) {
-    std::printf("  {Construct::%s, Event::%s, %d, %d},\n", name(node.construct), name(node.event),
-                node.first, node.last);
+    std::printf("  {Construct::%s, Event::%s, %d, %d, 0x%X},\n", name(node.construct),
+                name(node.event), node.first, node.last, node.begins);
   }
   std::printf("};\n\ninline constexpr std::uint16_t parts[] = {");
   for (std::size_t i = 0; i < rules.parts.size(); ++i)
@@ -48,5 +49,8 @@ int main() {
     std::printf("%s{0x%X, 0x%X},", i % 6 == 0 ? "\n  " : " ", rules.ranges[i].low,
                 rules.ranges[i].high);
   }
+  std::printf("\n};\n\ninline constexpr std::uint8_t kinds[] = {");
+  for (std::size_t i = 0; i < rules.kinds.size(); ++i)
+    std::printf("%s%d,", i % 20 == 0 ? "\n  " : " ", rules.kinds[i]);
   std::printf("\n};\n\n}  // namespace ein::grammar::table\n");
 }

@@ -64,7 +64,7 @@ struct ComplexAxes {
     return ResultAxes(text.view());
   }
   static constexpr ResultAxes make_whole() {
-    const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    const grammar::SpecReading spec = StaticSpec<Axes>::reading();
     if (spec.dims.empty() || spec.dims.back().is_open()) return {};
     return ResultAxes(grammar::sliced(spec, spec.dims.size() - 1, true).view());
   }

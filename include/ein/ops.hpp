@@ -82,7 +82,6 @@ struct StaticFacts {
   PatternArgument argument;
   grammar::Mistake mistake{};
   ResultAxes axes{};
-  bool drops_an_axis = false;
 };
 template <class... Operands>
 consteval bool are_typed(Types<Operands...>) {
@@ -94,8 +93,6 @@ consteval StaticFacts find_facts() {
   grammar::InferredType type;
   facts.mistake = facts.argument.template read_literal<Op, Which>(Operands(), Sizes(), &type);
   if (are_typed(Operands())) facts.axes = ResultAxes(type);
-  const grammar::Reading reading = grammar::match_pattern(Pattern.view());
-  if (!facts.mistake) facts.drops_an_axis = reading.buffer.pattern(Pattern.view()).drops_an_axis();
   return facts;
 }
 
@@ -163,8 +160,8 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
         run_one({Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype});
     if constexpr (axes.is_known) {
       constexpr auto dtype =
-          static_result_dtype<Op, First<Operands>::type::static_dtype, facts.drops_an_axis>(
-              Types<Arguments...>());
+          static_result_dtype<Op, First<Operands>::type::static_dtype,
+                              facts.argument.drops_an_axis()>(Types<Arguments...>());
       if constexpr (dtype) {
         return Typed<ElementOf<*dtype>, fixed_string<axes>()>(Trusted(), std::move(result));
       } else {

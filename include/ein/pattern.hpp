@@ -60,7 +60,7 @@ constexpr int static_dtype() {
 }
 template <class Operand>
 constexpr grammar::SpecReading static_axes() {
-  if constexpr (says_axes<Operand>) return grammar::read_shape_spec(OperandType<Operand>::axes());
+  if constexpr (says_axes<Operand>) return OperandType<Operand>::spec();
   return {};
 }
 
@@ -151,6 +151,7 @@ class PatternArgument {
     if (reading.mistake) return reading.mistake;
     const grammar::Pattern pattern = reading.buffer.pattern(text_);
     packed_ = grammar::PackedPattern(pattern);
+    drops_an_axis_ = result && pattern.drops_an_axis();
     is_checked_ = (is_named<Sizes> && ...) && !(is_any_number<Operands> || ...);
     return check_literal<Op, Which>(pattern, operands, sizes, result);
   }
@@ -159,6 +160,8 @@ class PatternArgument {
   const grammar::PackedPattern& packed() const { return packed_; }
   /// Whether check_pattern() has been passed for just this call.
   bool is_checked() const { return is_checked_; }
+  /// Whether the output lacks an axis; said where read_literal() was asked for the result.
+  constexpr bool drops_an_axis() const { return drops_an_axis_; }
   bool is_literal() const { return is_literal_; }
   /// The sizes of axes, where the call has them by no other way.
   std::span<const AxisSize> sizes() const { return sizes_; }
@@ -169,6 +172,7 @@ class PatternArgument {
   grammar::PackedPattern packed_{};
   bool is_checked_ = false;
   bool is_literal_ = false;
+  bool drops_an_axis_ = false;
 };
 
 }  // namespace detail

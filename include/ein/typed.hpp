@@ -48,21 +48,47 @@ namespace detail {
 /// type; binds the type's names in the current scope.
 void require_type(const Tensor& x, DType dtype, const grammar::SpecReading& axes);
 
+/// A type's axes, read once for all that ask about them.
+template <FixedString Axes>
+class StaticSpec {
+  static constexpr std::size_t most = Axes.view().size() + 1;  // of dimensions, and of steps
+  struct Packed {
+    grammar::SpecDim dims[most] = {};
+    grammar::SpecStep steps[most] = {};
+    std::size_t dim_count = 0, step_count = 0;
+    grammar::Mistake mistake{};
+  };
+  static constexpr Packed packed = [] {
+    const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    Packed made;
+    made.mistake = spec.mistake;
+    for (const grammar::SpecDim& dim : spec.dims) made.dims[made.dim_count++] = dim;
+    for (const grammar::SpecStep& step : spec.steps) made.steps[made.step_count++] = step;
+    return made;
+  }();
+
+ public:
+  static constexpr grammar::SpecReading reading() {
+    return {.text = Axes.view(),
+            .dims = grammar::List<grammar::SpecDim>::borrowed(packed.dims, packed.dim_count),
+            .steps = grammar::List<grammar::SpecStep>::borrowed(packed.steps, packed.step_count),
+            .mistake = packed.mistake};
+  }
+};
+
 template <FixedString Axes>
 consteval bool require_axes() {
-  const grammar::Mistake mistake = grammar::read_shape_spec(Axes.view()).mistake;
+  const grammar::Mistake mistake = StaticSpec<Axes>::reading().mistake;
   const pattern_error::Place place = pattern_error::place_of(mistake, Axes.view());
   if (mistake) pattern_error::function_of(mistake)(place);
   return true;
 }
 
 /// Whether a tensor of one type can have the rank, and then the sizes, of another.
-consteval bool ranks_agree(std::string_view from, std::string_view to) {
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+constexpr bool ranks_agree(const grammar::SpecReading& a, const grammar::SpecReading& b) {
   return a.is_open() || b.is_open() || a.dims.size() == b.dims.size();
 }
-consteval bool sizes_agree(std::string_view from, std::string_view to) {
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+constexpr bool sizes_agree(const grammar::SpecReading& a, const grammar::SpecReading& b) {
   if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
   for (std::size_t d = 0; d < a.dims.size(); ++d) {
     if (a.dims[d].fixed >= 0 && b.dims[d].fixed >= 0 && a.dims[d].fixed != b.dims[d].fixed)
@@ -74,7 +100,7 @@ consteval bool sizes_agree(std::string_view from, std::string_view to) {
 /// Whether f(x, y) holds for the axes at each place that both types describe, from either end up to
 /// where one of them is open.
 template <class F>
-consteval bool holds_for_pairs(const grammar::SpecReading& a, const grammar::SpecReading& b,
+constexpr bool holds_for_pairs(const grammar::SpecReading& a, const grammar::SpecReading& b,
                                const F& f) {
   const std::size_t most = grammar::lesser(a.dims.size(), b.dims.size());
   for (const bool from_left : {true, false}) {
@@ -89,33 +115,30 @@ consteval bool holds_for_pairs(const grammar::SpecReading& a, const grammar::Spe
 }
 
 /// Whether axes that both types describe lie alike.
-consteval bool places_agree(std::string_view from, std::string_view to) {
-  if (!ranks_agree(from, to)) return true;
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+constexpr bool places_agree(const grammar::SpecReading& a, const grammar::SpecReading& b) {
+  if (!ranks_agree(a, b)) return true;
   return holds_for_pairs(a, b, [&](const grammar::SpecDim& x, const grammar::SpecDim& y) {
     return !x.says_place() || !y.says_place() || a.text_of(x.placed) == b.text_of(y.placed);
   });
 }
 
 /// Whether no name of one type stands at another place of the other.
-consteval bool names_agree(std::string_view from, std::string_view to) {
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
-  if (a.is_open() || b.is_open() || a.dims.size() != b.dims.size()) return true;
-  for (std::size_t d = 0; d < a.dims.size(); ++d) {
-    const std::string_view name = a.name_of(a.dims[d]);
-    if (name.empty() || name == b.name_of(b.dims[d])) continue;
-    for (std::size_t e = 0; e < b.dims.size(); ++e) {
-      if (name == b.name_of(b.dims[e]) && name != a.name_of(a.dims[e])) return false;
-    }
-  }
-  return true;
+constexpr bool names_agree(const grammar::SpecReading& a, const grammar::SpecReading& b) {
+  if (!ranks_agree(a, b)) return true;
+  return holds_for_pairs(a, b, [&](const grammar::SpecDim& x, const grammar::SpecDim& y) {
+    const std::string_view name = a.name_of(x);
+    if (name.empty() || name == b.name_of(y)) return true;
+    // It stands at another place of the other type, whose axis there is not called so, too, here.
+    return holds_for_pairs(a, b, [&](const grammar::SpecDim& z, const grammar::SpecDim& w) {
+      return name != b.name_of(w) || name == a.name_of(z);
+    });
+  });
 }
 
 /// Whether types that call one axis alike call all alike: a type may name all axes anew, but not
 /// some of them.
-consteval bool all_or_no_names_agree(std::string_view from, std::string_view to) {
-  if (!ranks_agree(from, to)) return true;
-  const grammar::SpecReading a = grammar::read_shape_spec(from), b = grammar::read_shape_spec(to);
+constexpr bool all_or_no_names_agree(const grammar::SpecReading& a, const grammar::SpecReading& b) {
+  if (!ranks_agree(a, b)) return true;
   bool any_agrees = false, any_differs = false;
   return holds_for_pairs(a, b, [&](const grammar::SpecDim& x, const grammar::SpecDim& y) {
     const std::string_view name = a.name_of(x), other = b.name_of(y);
@@ -152,13 +175,12 @@ consteval auto fixed_string() {
 /// The axis that a type calls so.
 template <FixedString Axes, FixedString Name>
 struct NamedAxis {
-  static constexpr std::size_t place =
-      grammar::find_axis(grammar::read_shape_spec(Axes.view()), Name.view());
+  static constexpr std::size_t place = grammar::find_axis(StaticSpec<Axes>::reading(), Name.view());
   static constexpr bool is_there = place != SIZE_MAX;
   static constexpr std::size_t from_the_end =
-      is_there ? grammar::place_from_the_end(grammar::read_shape_spec(Axes.view()), place) : 0;
+      is_there ? grammar::place_from_the_end(StaticSpec<Axes>::reading(), place) : 0;
   static constexpr std::int64_t fixed =
-      is_there ? grammar::read_shape_spec(Axes.view()).dims[place].fixed : -1;
+      is_there ? StaticSpec<Axes>::reading().dims[place].fixed : -1;
 
   static std::size_t dimension(const Tensor& x) {
     return from_the_end > 0 ? x.rank() - from_the_end : place;
@@ -179,15 +201,14 @@ struct NamedAxis {
 template <FixedString Axes, FixedString Name, bool drops>
 struct SlicedAxes {
   static constexpr ResultAxes axes{
-      grammar::sliced(grammar::read_shape_spec(Axes.view()), NamedAxis<Axes, Name>::place, drops)
-          .view()};
+      grammar::sliced(StaticSpec<Axes>::reading(), NamedAxis<Axes, Name>::place, drops).view()};
 };
 
 /// A type that calls an axis otherwise.
 template <FixedString Axes, FixedString From, FixedString To>
 struct RenamedAxes {
   static constexpr ResultAxes make() {
-    const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    const grammar::SpecReading spec = StaticSpec<Axes>::reading();
     const std::size_t place = NamedAxis<Axes, From>::place;
     if (place == SIZE_MAX) return {};
     const SourceSpan name = spec.steps[spec.dims[place].first].span;
@@ -226,22 +247,22 @@ class Typed : public Tensor {
   static constexpr std::string_view axes() { return Axes.view(); }
 
   Typed(const Tensor& x) : Tensor(x) {
-    static const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    static const grammar::SpecReading spec = detail::StaticSpec<Axes>::reading();
     detail::require_type(x, static_dtype, spec);
   }
   template <class U, FixedString Others>
   Typed(const Typed<U, Others>& x) : Typed(static_cast<const Tensor&>(x)) {
+    constexpr auto from = detail::StaticSpec<Others>::reading,
+                   to = detail::StaticSpec<Axes>::reading;
     static_assert(std::is_same_v<U, T>, "the two types differ in dtype: cast with .to(dtype)");
-    static_assert(detail::ranks_agree(Others.view(), axes()),
+    static_assert(detail::ranks_agree(from(), to()),
                   "the two types differ in their number of axes");
-    static_assert(detail::sizes_agree(Others.view(), axes()),
-                  "the two types differ in the size of an axis");
-    static_assert(detail::names_agree(Others.view(), axes()),
+    static_assert(detail::sizes_agree(from(), to()), "the two types differ in the size of an axis");
+    static_assert(detail::names_agree(from(), to()),
                   "a name stands at another place in the two types: rearrange the tensor");
-    static_assert(detail::all_or_no_names_agree(Others.view(), axes()),
+    static_assert(detail::all_or_no_names_agree(from(), to()),
                   "the two types call some axes alike and another differently: rename it");
-    static_assert(detail::places_agree(Others.view(), axes()),
-                  "the two types place an axis differently");
+    static_assert(detail::places_agree(from(), to()), "the two types place an axis differently");
   }
   Typed(const Typed&) = default;
   Typed& operator=(const Typed&) & = default;
@@ -323,7 +344,7 @@ class TypedOfKind : public Tensor {
   static constexpr std::string_view axes() { return Axes.view(); }
 
   TypedOfKind(const Tensor& x) : Tensor(x) {
-    static const grammar::SpecReading spec = grammar::read_shape_spec(Axes.view());
+    static const grammar::SpecReading spec = detail::StaticSpec<Axes>::reading();
     detail::require_type(x, Kind, spec);
   }
   template <class U, FixedString Others>
@@ -370,11 +391,13 @@ struct OperandType<Typed<T, Axes>> {
   static constexpr bool is_typed = true;
   static constexpr DType dtype = dtype_of<T>;
   static constexpr std::string_view axes() { return Axes.view(); }
+  static constexpr auto spec = StaticSpec<Axes>::reading;
 };
 template <DTypeKind Kind, FixedString Axes>
 struct OperandType<TypedOfKind<Kind, Axes>> {
   static constexpr bool is_typed = false;
   static constexpr std::string_view axes() { return Axes.view(); }
+  static constexpr auto spec = StaticSpec<Axes>::reading;
 };
 
 }  // namespace detail

@@ -89,7 +89,8 @@ auto with_type(Tensor made) {
 
 template <FixedString A, FixedString B>
 consteval void check_ranks() {
-  if (!ranks_agree(A.view(), B.view())) pattern_error::an_operand_lacks_an_axis<A, B>();
+  if (!ranks_agree(StaticSpec<A>::reading(), StaticSpec<B>::reading()))
+    pattern_error::an_operand_lacks_an_axis<A, B>();
 }
 
 /// Whether an operand that holds positions can: its type, if it has one, says integers, or of
@@ -414,8 +415,7 @@ namespace detail {
 
 /// Of a matrix product's operand: whether it is a vector, or a type leaves that open.
 enum class MatrixRank { vector, matrix, open };
-consteval MatrixRank matrix_rank(std::string_view axes) {
-  const grammar::SpecReading spec = grammar::read_shape_spec(axes);
+consteval MatrixRank matrix_rank(const grammar::SpecReading& spec) {
   const std::size_t least = spec.dims.size() - (spec.is_open() ? 1 : 0);
   if (least >= 2) return MatrixRank::matrix;
   return least == 1 && !spec.is_open() ? MatrixRank::vector : MatrixRank::open;
@@ -445,8 +445,8 @@ consteval auto matmul_pattern() {
 /// By place: the last axis of a meets the last but one of b, whose name is the same.
 template <class T, FixedString A, class U, FixedString B>
 auto matmul(const Typed<T, A>& a, const Typed<U, B>& b) {
-  constexpr detail::MatrixRank of_a = detail::matrix_rank(A.view()),
-                               of_b = detail::matrix_rank(B.view());
+  constexpr detail::MatrixRank of_a = detail::matrix_rank(detail::StaticSpec<A>::reading()),
+                               of_b = detail::matrix_rank(detail::StaticSpec<B>::reading());
   if constexpr (of_a == detail::MatrixRank::open || of_b == detail::MatrixRank::open) {
     return matmul(static_cast<const Tensor&>(a), static_cast<const Tensor&>(b));
   } else {

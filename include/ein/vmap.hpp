@@ -1,7 +1,6 @@
 // vmap: a function over one more axis.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -38,8 +37,7 @@ std::vector<Tensor> run_vmap(const VmapCall& call);
 
 /// Whether a type can lose or regain an axis: the name is that of one whole dimension of it, or of
 /// nothing.
-constexpr bool is_one_axis_or_none(std::string_view type, std::string_view name) {
-  const grammar::SpecReading spec = grammar::read_shape_spec(type);
+constexpr bool is_one_axis_or_none(const grammar::SpecReading& spec, std::string_view name) {
   const std::size_t uses = grammar::uses_of(spec, name), place = grammar::find_axis(spec, name);
   return uses == 0 || (uses == 1 && place != SIZE_MAX && spec.dims[place].placed.end == 0);
 }
@@ -72,7 +70,7 @@ struct VmapArgument {
 };
 template <FixedString Name, class T, FixedString Axes>
 struct VmapArgument<Name, Typed<T, Axes>> {
-  static_assert(is_one_axis_or_none(Axes.view(), Name.view()),
+  static_assert(is_one_axis_or_none(StaticSpec<Axes>::reading(), Name.view()),
                 "vmap: an argument's type has the axis twice, in a sum or product, or placed");
   using Named = NamedAxis<Axes, Name>;
   static constexpr bool has_axis = Named::is_there;
@@ -95,7 +93,7 @@ struct VmapResult {
 };
 template <FixedString Name, std::int64_t Size, class T, FixedString Axes>
 struct VmapResult<Name, Size, Typed<T, Axes>> {
-  static_assert(grammar::uses_of(grammar::read_shape_spec(Axes.view()), Name.view()) == 0,
+  static_assert(grammar::uses_of(StaticSpec<Axes>::reading(), Name.view()) == 0,
                 "the function's result has the axis of vmap already: give one another name");
   static constexpr ResultAxes axes = with_first_axis(Axes.view(), Name.view(), Size);
   static_assert(axes.is_known, "vmap: the result's type would be too long");
@@ -146,8 +144,11 @@ auto vmap(F f, VmapOptions options = {}) {
     using Function = F;
     using Made =
         std::invoke_result_t<const F&, const typename detail::VmapArgument<Name, X>::Without&...>;
-    std::int64_t constexpr sizes[] = {detail::VmapArgument<Name, X>::size...};
-    constexpr std::int64_t size = *std::max_element(std::begin(sizes), std::end(sizes));
+    constexpr std::int64_t size = [] {
+      std::int64_t known = -1;
+      ((known = known < 0 ? detail::VmapArgument<Name, X>::size : known), ...);
+      return known;
+    }();
     using Result = typename detail::VmapResult<Name, size, Made>::type;
     const std::array<Tensor, sizeof...(X)> moved{detail::VmapArgument<Name, X>::axis_first(x)...};
     std::array<const Tensor*, sizeof...(X)> operands{};

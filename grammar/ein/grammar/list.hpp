@@ -17,7 +17,7 @@ class List {
  public:
   constexpr List() = default;
   constexpr explicit List(std::size_t count, const T& value) {
-    reserve(count);
+    if (count > 0) reserve(count);
     while (size_ < count) items_[size_++] = value;
   }
   constexpr List(std::initializer_list<T> items) { add(items.begin(), items.size()); }
@@ -27,10 +27,19 @@ class List {
     swap(other);
     return *this;
   }
-  constexpr ~List() { delete[] items_; }
+  constexpr ~List() {
+    if (capacity_ > 0) delete[] items_;
+  }
+  /// What an array holds, for as long as it does: to be read alone.
+  static constexpr List borrowed(const T* items, std::size_t count) {
+    List list;
+    list.items_ = const_cast<T*>(items);  // none is written where there is no capacity
+    list.size_ = count;
+    return list;
+  }
 
   constexpr void push_back(T item) {
-    if (size_ == capacity_) reserve(size_ == 0 ? 8 : 2 * size_);
+    if (size_ >= capacity_) reserve(size_ == 0 ? 8 : 2 * size_);
     items_[size_++] = std::move(item);
   }
   /// `count` elements, none of this list.
@@ -60,8 +69,13 @@ class List {
  private:
   constexpr void reserve(std::size_t capacity) {
     T* const items = new T[capacity];
-    for (std::size_t i = 0; i < size_; ++i) items[i] = std::move(items_[i]);
-    delete[] items_;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (capacity_ > 0)
+        items[i] = std::move(items_[i]);
+      else
+        items[i] = static_cast<const T&>(items_[i]);
+    }
+    if (capacity_ > 0) delete[] items_;
     items_ = items;
     capacity_ = capacity;
   }

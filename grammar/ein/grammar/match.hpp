@@ -13,7 +13,10 @@ namespace detail {
 template <class Reading>
 class Matcher {
  public:
-  constexpr explicit Matcher(Reading& reading) : reading_(reading) {}
+  constexpr explicit Matcher(Reading& reading)
+      : reading_(reading),
+        text_(reading.text.data()),
+        end_(static_cast<std::uint32_t>(reading.text.size())) {}
 
   /// Whether the rule matches at the current place; if so, moves past it and applies its event. One
   /// call for each level of rules: compilers bound the depth of calls.
@@ -24,27 +27,24 @@ class Matcher {
     switch (node.construct) {
       case Construct::sor:
         for (std::uint16_t i = node.first; i < node.last && !found && !reading_.mistake; ++i)
-          found = match(table::parts[i]);
+          found = begins_here(table::parts[i]) && match(table::parts[i]);
         break;
       case Construct::eof:
-        found = at_ == reading_.text.size();
+        found = at_ == end_;
         break;
       case Construct::string:
         found = take_string(node);
         break;
       case Construct::byte:
-        found = at_ < reading_.text.size() &&
-                take(node, {static_cast<unsigned char>(reading_.text[at_]), 1});
-        break;
       case Construct::code_point:
-        found = at_ < reading_.text.size() && take(node, decode_utf8(reading_.text, at_));
+        found = take(node);
         break;
       default:  // all parts, one after the other: once, or as often as they match
         const bool repeats = node.construct == Construct::star || node.construct == Construct::plus;
         for (bool goes_on = true; goes_on;) {
           const std::uint32_t from = at_;
           std::uint16_t i = node.first;
-          while (i < node.last && match(table::parts[i])) ++i;
+          while (i < node.last && begins_here(table::parts[i]) && match(table::parts[i])) ++i;
           const bool all = i == node.last;
           found |= all;
           goes_on = all && repeats;
@@ -67,18 +67,31 @@ class Matcher {
   }
 
  private:
+  /// Whether the rule can take what stands here. It spares most calls of match(), which are what a
+  /// compiler takes long for.
+  constexpr bool begins_here(std::uint16_t rule) const {
+    const std::uint32_t byte =
+        at_ == end_ ? end_of_text : std::uint32_t{static_cast<unsigned char>(text_[at_])};
+    const std::uint32_t place = byte < other_character || at_ == end_ ? byte : other_character;
+    return (table::nodes[rule].begins >> table::kinds[place] & 1) != 0;
+  }
+
   constexpr bool take_string(const Node& node) {
     const std::uint32_t length = node.last - node.first;
-    if (reading_.text.size() - at_ < length) return false;
+    if (end_ - at_ < length) return false;
     for (std::uint32_t i = 0; i < length; ++i) {
-      if (static_cast<unsigned char>(reading_.text[at_ + i]) != table::ranges[node.first + i].low)
+      if (static_cast<unsigned char>(text_[at_ + i]) != table::ranges[node.first + i].low)
         return false;
     }
     at_ += length;
     return true;
   }
 
-  constexpr bool take(const Node& node, CodePoint c) {
+  constexpr bool take(const Node& node) {
+    if (at_ == end_) return false;
+    CodePoint c{static_cast<unsigned char>(text_[at_]), 1};
+    if (c.value >= 0x80 && node.construct == Construct::code_point)
+      c = decode_utf8(reading_.text, at_);
     if (c.length == 0) return false;
     for (std::uint16_t i = node.first; i < node.last; ++i) {
       // Those of code points are in order.
@@ -91,6 +104,8 @@ class Matcher {
   }
 
   Reading& reading_;
+  const char* text_;
+  std::uint32_t end_;
   std::uint32_t at_ = 0;
 };
 

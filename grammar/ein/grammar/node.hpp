@@ -24,12 +24,19 @@ enum class Construct : std::uint8_t {
   code_point  // one of the ranges, in UTF-8
 };
 
+/// `begins` has a bit for each kind of character that text which the rule takes may begin with;
+/// all of them where it may take none, or fail as `must` does. The kinds are in the table: of
+/// each ASCII character, of all others, and of the end of the text.
 struct Node {
   Construct construct = Construct::seq;
   Event event = Event::none;
   std::uint16_t first = 0, last = 0;
+  std::uint32_t begins = 0;
   friend constexpr bool operator==(const Node&, const Node&) = default;
 };
+
+/// Places in the list of kinds.
+inline constexpr std::uint32_t other_character = 128, end_of_text = 129;
 
 struct CharacterRange {
   std::uint32_t low = 0, high = 0;
