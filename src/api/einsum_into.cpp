@@ -182,7 +182,7 @@ void detail::run_into(const Tensor& c, const PatternArgument& pattern,
   }
   engine::PlanKey key;
   add(key, engine::KeyKind::einsum_into);
-  key.add(alpha.word() << 2 | beta.word());
+  key.add(static_cast<std::int64_t>(lone_sums_of(pattern)) << 4 | alpha.word() << 2 | beta.word());
   key.add(pattern, {});
   key.add(all);
   auto plan = engine::find_plan(key);

@@ -103,6 +103,12 @@ TEST_F(BracketsInGroups, WhatHasOthersInTheirPlace) {
   const Tensor drawn = multinomial(softmax(x, "b [c]"), "b (h [d])", 5, "h"_a = 3);
   manual_seed(3);
   expect_same(drawn, joined(multinomial(softmax(x, "b [c]").view({2, 3, 4}), "b h [d]", 5)));
+  manual_seed(3);
+  expect_same(multinomial(softmax(x, "b [c]"), runtime("b (h [d])"), 5, axis("h", 3)), drawn);
+  manual_seed(3);
+  expect_same(multinomial(softmax(x, "b [c]"), runtime("b (h=3 [d])"), 5), drawn);
+  expect_error([&] { multinomial(x, runtime("b (h=3 [d])"), 5, axis("k", 3)); },
+               ErrorKind::axis_argument, {"k"});
   const Tensor matrices = randn({6, 8});  // two of 3 x 4
   const Tensor apart = rearrange(matrices, "(h i) (w j) -> h i w j", "h"_a = 2, "w"_a = 2);
   expect_same(diagonal(matrices, "(h [i]) (w [j])", 1, "h"_a = 2, "w"_a = 2),

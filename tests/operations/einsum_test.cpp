@@ -54,6 +54,13 @@ TEST(EinsumTest, KnownAnswersInEveryDtypeThatHoldsThem) {
   }
 }
 
+TEST(EinsumTest, OfScalars) {
+  const Tensor two = full({}, 2.0, DType::f32), three = full({}, 3.0, DType::f32);
+  EXPECT_EQ(einsum(two, three, ", ->").item(), 6);
+  EXPECT_EQ(einsum(two, three, runtime(", ->")).item(), 6);
+  EXPECT_EQ((einsum<", ->">(Float<"">(two), Float<"">(three)).item()), 6);
+}
+
 TEST(EinsumTest, CompositesEllipsesAndNumbers) {
   const Tensor x = make_tensor({1, 2, 3, 4, 5, 6, 7, 8}, {2, 4});
   const Tensor w = make_tensor({1, 10}, {2});
