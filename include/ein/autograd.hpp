@@ -76,7 +76,8 @@ std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
   const EnableGrad enabled;
   const std::array<Tensor, sizeof...(X)> inputs{differentiable(x)...};
   const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>)->Tensor {
-    return f(typename Like<X>::type(inputs[Indices])...);
+    return f(
+        static_cast<const typename Like<X>::type&>(typename Like<X>::type(inputs[Indices]))...);
   };
   const Tensor value = call(std::index_sequence_for<X...>());
   std::vector<Tensor> found = gradients(value, inputs, again);
@@ -90,8 +91,8 @@ std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
 
 /// The gradient of a function of tensors whose result is a scalar, as a function: `grad(f)(x)` is a
 /// tensor like x, `grad(f)(x, y)` an array of two, or where types say axes a tuple of tensors of
-/// these types. It can be differentiated again: `grad([&](auto&
-/// x) { return einsum(grad(f)(x), v, "i, i ->"); })`.
+/// these types. It can be differentiated again: `grad([&](auto& x) { return einsum(grad(f)(x), v,
+/// "i, i ->"); })`.
 template <class F>
 auto grad(F f) {
   return [f = std::move(f)](const std::convertible_to<Tensor> auto&... x) {
@@ -122,7 +123,7 @@ std::vector<Tensor> checkpoint(std::shared_ptr<const void> context, TensorFuncti
 /// outside whose value f differentiated through, was written to since.
 template <class F, std::convertible_to<Tensor>... X>
 auto checkpoint(F f, const X&... x) {
-  using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
+  using Result = detail::ResultOf<F, X...>;
   static_assert(!std::is_void_v<Result>,
                 "checkpoint: the function returns no tensors to differentiate");
   const std::array<Tensor, sizeof...(X)> arguments{x...};
@@ -149,7 +150,10 @@ struct CustomFunctions {
       };
       const auto x = all.subspan(2 * results);
       const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
-        return functions.vjp(list(0), list(results), typename Like<X>::type(x[Indices])...);
+        const Result cotangents = list(0), made = list(results);
+        return functions.vjp(
+            cotangents, made,
+            static_cast<const typename Like<X>::type&>(typename Like<X>::type(x[Indices]))...);
       };
       return as_list(call(std::index_sequence_for<X...>()));
     };
@@ -194,7 +198,7 @@ auto custom(F f, Vjp vjp) {
   using Functions = detail::CustomFunctions<F, Vjp>;
   return [functions = std::make_shared<const Functions>(
               std::move(f), std::move(vjp))]<std::convertible_to<Tensor>... X>(const X&... x) {
-    using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
+    using Result = detail::ResultOf<F, X...>;
     const std::array<Tensor, sizeof...(X)> arguments{x...};
     return detail::from_list<Result>(detail::custom(functions, Functions::template call<X...>(),
                                                     Functions::template pull_back<Result, X...>(),

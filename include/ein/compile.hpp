@@ -117,7 +117,7 @@ class Compiled {
   /// As f(arguments...), which returns nothing, a Tensor, a std::vector or a std::array of them.
   template <std::convertible_to<Tensor>... X>
   auto operator()(const X&... arguments) {
-    using Result = std::invoke_result_t<const F&, typename detail::Like<X>::type...>;
+    using Result = detail::ResultOf<F, X...>;
     const std::array<Tensor, sizeof...(X)> given{arguments...};
     return detail::from_list<Result>(
         compiled_.run(given, types<X...>(), detail::tensor_function<F, X...>(), &f_));

@@ -89,6 +89,16 @@ TEST(TypedLayers, AreModules) {
   EXPECT_EQ(model(x).shape(), (Shape{5, 6}));
 }
 
+TEST(TypedLayers, AreCalledAsWhatTheyAre) {
+  struct Doubled : nn::Named<nn::Linear, "... i -> ... o"> {
+    using nn::Named<nn::Linear, "... i -> ... o">::Named;
+    Tensor forward(const Tensor& x) const override { return 2.0 * nn::Linear::forward(x); }
+  };
+  const Doubled doubled(4, 3);
+  const Float<"n i"> x = randn({2, 4});
+  expect_same<Float<"n o">>(doubled(x), static_cast<const nn::Layer&>(doubled)(x));
+}
+
 TEST(TypedLayers, KeepTheDtypeUnderAutocast) {
   const nn::Named<nn::Linear, "... i -> ... o"> linear(4, 3);
   const Float<"n i"> x = randn({2, 4});

@@ -261,5 +261,20 @@ TEST(Vmap, MistakesAreExplained) {
                {"vmap: operation gather can't be done along axis 'n'", "help: gather"});
 }
 
+// What functions are called with can be taken as `auto&`, in all that calls functions.
+TEST(Vmap, AndItsKinTakeFunctionsOfReferences) {
+  const Tensor a = randn({3}), b = randn({3});
+  const Float<"n"> typed = a;
+  const auto twice = [](auto& x) { return x * 2.0; };
+  const auto same = [](auto& g, auto&, auto&) { return g; };
+  EXPECT_EQ(map(a, b, "i, i -> i", [](auto& x, auto& y) { return x * y; }).shape(), (Shape{3}));
+  EXPECT_EQ(vmap(twice, "n")(a).shape(), (Shape{3}));
+  EXPECT_EQ(compile(twice)(a).shape(), (Shape{3}));
+  EXPECT_EQ(compile(twice)(typed).shape(), (Shape{3}));
+  EXPECT_EQ(checkpoint(twice, typed).shape(), (Shape{3}));
+  EXPECT_EQ(custom(twice, same)(typed).shape(), (Shape{3}));
+  EXPECT_EQ(grad([&](auto& x) { return einsum(x, b, "i, i ->"); })(a).shape(), (Shape{3}));
+}
+
 }  // namespace
 }  // namespace ein

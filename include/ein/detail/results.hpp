@@ -94,13 +94,18 @@ struct Like<X> {
   using type = X;
 };
 
+/// What F makes of arguments like these.
+template <class F, class... X>
+using ResultOf = std::invoke_result_t<const F&, const typename Like<X>::type&...>;
+
 /// The F at `context`, called with a tensor like each of these arguments. It returns nothing, a
 /// Tensor, a std::vector or a std::array of them.
 template <class F, class... X>
 TensorFunction tensor_function() {
   return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
     const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
-      return (*static_cast<const F*>(context))(typename Like<X>::type(x[Indices])...);
+      return (*static_cast<const F*>(context))(
+          static_cast<const typename Like<X>::type&>(typename Like<X>::type(x[Indices]))...);
     };
     constexpr std::index_sequence_for<X...> places;
     if constexpr (std::is_void_v<decltype(call(places))>) {

@@ -73,7 +73,12 @@ class Named : public L {
                                     Arguments...>) explicit Named(Arguments&&... arguments)
       : L(std::forward<Arguments>(arguments)...) {}
 
-  Tensor operator()(const Tensor& x) const { return L::forward(x); }
+  Tensor operator()(const Tensor& x) const { return this->forward(x); }
+  /// L's own forms of more arguments.
+  template <class... More>
+  requires(sizeof...(More) > 0) decltype(auto) operator()(const Tensor& x, More&&... more) const {
+    return L::operator()(x, std::forward<More>(more)...);
+  }
   template <class T, FixedString Axes>
   auto operator()(const Typed<T, Axes>& x) const {
     using Call = detail::StaticCallOn<Typed<T, Axes>, Operation::layer, Pattern>;
@@ -81,9 +86,9 @@ class Named : public L {
     using Same = std::conditional_t<is_integral(dtype_of<T>), float, T>;
     using Element = std::conditional_t<std::is_void_v<Made>, Same, Made>;
     if constexpr (Call::axes.is_known)
-      return detail::layer_result<Element, detail::fixed_string<Call::axes>()>(x, L::forward(x));
+      return detail::layer_result<Element, detail::fixed_string<Call::axes>()>(x, this->forward(x));
     else
-      return L::forward(x);
+      return this->forward(x);
   }
 };
 
