@@ -189,12 +189,13 @@ std::vector<Tile> tiles_for(const LoopNest& nest, const ContractRoles& roles,
   return tiles;
 }
 
+/// Instructions at all depths that a loop unrolls, for the sake of the instructions' cache.
+constexpr std::int64_t most_weight = 1024;
+
 std::optional<Tile> tile_for(const LoopNest& nest, const PairRoles& roles,
                              const GpuTarget& target) {
-  // What a thread's numbers may take of the registers of two blocks, and a block of shared memory;
-  // instructions at a depth, for the sake of the instructions' cache.
-  constexpr std::int64_t most_registers = 80, most_bytes = 48 << 10, most_weight = 1024,
-                         most_results = 32;
+  // What a thread's numbers may take of the registers of two blocks, and a block of shared memory.
+  constexpr std::int64_t most_registers = 80, most_bytes = 48 << 10, most_results = 32;
   Tile tile{.m = 16 * per_thread(roles.m), .n = 16 * per_thread(roles.n)};
   const auto halve = [&] { (tile.m < tile.n ? tile.n : tile.m) /= 2; };
   const auto fits = [&] {
@@ -214,7 +215,7 @@ std::optional<Tile> tile_for(const LoopNest& nest, const PairRoles& roles,
 }
 
 std::int64_t unrolled_depths(const LoopNest& nest, const Tile& tile) {
-  constexpr std::int64_t most_weight = 1024, most_depths = 16;
+  constexpr std::int64_t most_depths = 16;
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(
       std::clamp<std::int64_t>(most_weight / weight_of(nest, tile), 1, most_depths))));
 }

@@ -89,7 +89,8 @@ std::optional<Kernels> emit_pairs(const LoopNest& nest, const Context& context) 
   const std::optional<Tile> tile = tile_for(nest, *roles, target);
   if (!tile) return std::nullopt;
   const std::int64_t pieces = pieces_of(nest, *roles, *tile, target);
-  if (tile->count(*roles) * pieces * block_threads < target.least_tile_threads) return std::nullopt;
+  constexpr Tile smallest{.m = 16, .n = 16};
+  if (smallest.count(*roles) * pieces < target.least_tiles) return std::nullopt;
   const std::string kind = "pairs_" + std::string(name(nest.output.dtype));
   if (pieces == 1) return Kernels{emit_pairs_by_threads(nest, *roles, *tile, kind, context)};
   const Pieces cut = cut_depth(nest, *roles, pieces);

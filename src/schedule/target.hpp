@@ -125,8 +125,8 @@ struct GpuTarget {
   std::int64_t most_unrolled = 64, most_unrolled_of_large = 16, most_unrolled_alone = 16;
 
   /// Reductions of pairs in tiles: with fewer rows or columns of results, fewer points combined, or
-  /// fewer threads in all, single results are as well computed by themselves.
-  std::int64_t least_tile_side = 16, least_tile_depth = 8, least_tile_threads = busy_threads / 2;
+  /// fewer tiles of 16 × 16 results in all, single results are as well computed by themselves.
+  std::int64_t least_tile_side = 16, least_tile_depth = 8, least_tiles = 64;
 
   /// Few long rows would leave most of a device idle, while single nests cut them into pieces:
   /// fewer rows than these, of more elements, are no group.

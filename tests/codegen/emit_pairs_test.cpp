@@ -21,7 +21,7 @@ namespace {
 GpuTarget tiny_gpu() {
   GpuTarget target;
   target.sms = 1;
-  target.least_tile_side = target.least_tile_depth = target.least_tile_threads = 1;
+  target.least_tile_side = target.least_tile_depth = target.least_tiles = 1;
   return target;
 }
 
@@ -183,12 +183,13 @@ class RandomPairs {
       if (compute_ != DType::i64 && points(d) * points(e) > 100) reduce.combine = Combine::sum;
     }
     graph.ops.push_back(reduce);
-    if (below(random_, 2) == 0) add_epilogue(reduce);
+    if (below(random_, 2) == 0) add_map_of_result(reduce);
     graph.outputs = {last()};
     verify(graph);
   }
-  /// Half of the result plus what lies along some of its axes.
-  void add_epilogue(const Op& reduce) {
+  /// Twice the result less 1, which the kernel does itself; or less what lies along some of its
+  /// axes, in another type maybe, which is a kernel of its own.
+  void add_map_of_result(const Op& reduce) {
     std::vector<Axis> axes;
     std::vector<int> all, some;
     for (std::size_t a = 0; a < reduce.shape.rank(); ++a) {
@@ -205,6 +206,13 @@ class RandomPairs {
            .write = plain(all),
            .compute = compute_};
     const Ex two = one() + one();
+    if (below(random_, 2) == 0) {
+      map.dtype = compute_;
+      map.reads = {plain(all)};
+      map.expr = Ex::input(0) * two - one();
+      graph.ops.push_back(map);
+      return;
+    }
     map.expr = Ex::input(0) * two - Ex::input(1);
     Shape shape;
     for (const int a : some) shape.push_back(reduce.shape[static_cast<std::size_t>(a)]);
@@ -275,6 +283,14 @@ TEST_F(EmitPairsTest, OfFunctions) {
       },
       {x, y, random_tensor({2, 37, 45}, DType::f32, random)}, tiny_gpu(), close);
   EXPECT_EQ(count_in_tiles(), 4u);
+  // A map of the results alone is the epilogue of the kernel.
+  const Case& finished = add_call(
+      [&](Arguments t) {
+        return Tensors{exp(-map(t[0], t[1], "b i d, b j d -> b i j", squared, "sum"))};
+      },
+      {x, y}, tiny_gpu(), close);
+  EXPECT_EQ(finished.kernels.size(), 1u) << text_of(finished);
+  EXPECT_EQ(count_in_tiles(), 5u);
   check_all();
 }
 
@@ -304,6 +320,17 @@ TEST_F(EmitPairsTest, OfGreatDepth) {
     EXPECT_EQ(add_sum(40, 70, 1024, dtype, busy).kernels.at(0).size(), 2u);
   }
   EXPECT_EQ(count_in_tiles(), 15u);
+  // What is done to a result is done to the sum of all pieces.
+  const Case& finished = add_call(
+      [](std::span<const Tensor> t) {
+        const auto distance = [](const Tensor& x, const Tensor& y) { return abs(x - y); };
+        return std::vector<Tensor>{sqrt(map(t[0], t[1], "i d, j d -> i j", distance, "sum"))};
+      },
+      {random_tensor({40, 1024}, DType::f32, random),
+       random_tensor({70, 1024}, DType::f32, random)},
+      busy, {});
+  EXPECT_EQ(finished.kernels.size(), 1u) << text_of(finished);
+  EXPECT_EQ(finished.kernels.at(0).size(), 2u) << text_of(finished);
   // A piece would not know where it begins.
   const Case& weighted =
       add(graph_of_pairs(DType::f32, DType::f32, {40, 70, 1024},

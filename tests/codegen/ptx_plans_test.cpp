@@ -206,7 +206,7 @@ TEST_F(PtxPlans, AreWritten) {
                            .sms = 1,
                            .least_tile_side = 1,
                            .least_tile_depth = 1,
-                           .least_tile_threads = 1};
+                           .least_tiles = 1};
   const auto pairs = [](const char* pattern, const auto& f, const char* reduction) {
     return [pattern, f, reduction](Arguments x) {
       return Tensors{map(x[0], x[1], RuntimeText{pattern}, f, RuntimeText{reduction})};

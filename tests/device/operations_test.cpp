@@ -90,7 +90,6 @@ TEST(OnDevice, Elementwise) {
   }
 }
 
-// Φ is the kernels' own: of all magnitudes, also where it is nearly 0, 1/2 or 1.
 TEST(OnDevice, FunctionsOfPairs) {
   const auto squared = [](const Tensor& x, const Tensor& y) { return (x - y) * (x - y); };
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -115,6 +114,7 @@ TEST(OnDevice, FunctionsOfPairs) {
   }
 }
 
+// Φ is the kernels' own: of all magnitudes, also where it is nearly 0, 1/2 or 1.
 TEST(OnDevice, GeluOfEveryMagnitude) {
   std::vector<float> numbers{0, -0.0F, INFINITY, -INFINITY, NAN};
   for (std::uint32_t bits = 1; bits < 0x7f800000; bits += 98765) {
