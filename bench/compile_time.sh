@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What ein costs a compiler: seconds to compile `#include <ein/ein.hpp>` alone, and with 100 different
-# literal patterns; always -std=c++20 -O0. Each is the median of 5 runs, of the clock and of the
-# processor's time.
+# What ein costs a compiler: seconds to compile `#include <ein/ein.hpp>` alone, with 100 different
+# literal patterns, and with 100 calls, in five functions of ten different ones each twice, on plain
+# tensors and on typed ones; always -std=c++20 -O0. Each is the median of 5 runs, of the clock and of
+# the processor's time.
 # usage: bench/compile_time.sh [compiler]                  default: g++
 #        bench/compile_time.sh --beside COMMIT [compiler]  the headers of another commit too
 # Beside another commit the two are compiled by turns, 9 times each. What is printed is the least of
@@ -32,6 +33,33 @@ include >"$scratch/include.cpp"
   done
   printf '}\n'
 } >"$scratch/patterns.cpp"
+
+# calls TYPE...: the calls, of tensors whose types are TYPE<axes>, or TYPE alone where it is ein::Tensor.
+calls() {
+  local type=$1 i k
+  typed() { if [[ $type == ein::Tensor ]]; then echo "$type"; else echo "$type<\"$1\">"; fi; }
+  include
+  for i in {1..5}; do
+    printf 'void run%d(const %s& x, const %s& bias, const %s& up, const %s& down) {\n' "$i" \
+      "$(typed "b$i seq hidden$i")" "$(typed "hidden$i")" "$(typed "hidden$i wide$i")" \
+      "$(typed "wide$i hidden$i")"
+    for k in 1 2; do
+      printf '  const auto shifted%d = x + bias;\n' "$k"
+      printf '  const auto normed%d = ein::layer_norm(shifted%d, "b s [h]");\n' "$k" "$k"
+      printf '  const auto wide%d = ein::einsum<"b s h, h w -> b s w">(normed%d, up);\n' "$k" "$k"
+      printf '  const auto curved%d = ein::gelu(wide%d);\n' "$k" "$k"
+      printf '  const auto back%d = ein::einsum<"b s w, w h -> b s h">(curved%d, down);\n' "$k" "$k"
+      printf '  const auto sum%d = x + back%d;\n' "$k" "$k"
+      printf '  const auto shares%d = ein::softmax(sum%d, "b s [h]");\n' "$k" "$k"
+      printf '  const auto turned%d = ein::rearrange<"b s h -> s b h">(shares%d);\n' "$k" "$k"
+      printf '  const auto scaled%d = sum%d * 2.0;\n' "$k" "$k"
+      printf '  const auto most%d = ein::reduce<"b s h -> b s">(scaled%d, "max");\n' "$k" "$k"
+    done
+    printf '}\n'
+  done
+}
+calls ein::Tensor >"$scratch/plain.cpp"
+calls ein::Float >"$scratch/typed.cpp"
 
 # Compiles a file with the headers of a checkout: real, user's and system's seconds.
 TIMEFORMAT='%R %U %S'
@@ -66,3 +94,5 @@ else
 fi
 "$act" "$scratch/include.cpp" '#include <ein/ein.hpp>'
 "$act" "$scratch/patterns.cpp" 'and 100 different literal patterns'
+"$act" "$scratch/plain.cpp" 'and 100 calls on plain tensors'
+"$act" "$scratch/typed.cpp" 'and the same on typed tensors'

@@ -78,5 +78,6 @@ void contractions(Bench& bench);
 void memory(Bench& bench);
 void calls(Bench& bench);
 void lengths(Bench& bench);
+void vmaps(Bench& bench);
 
 }  // namespace bench

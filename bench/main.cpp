@@ -27,5 +27,6 @@ int main(int argc, char** argv) {
   bench::memory(run);
   bench::calls(run);
   bench::lengths(run);
+  bench::vmaps(run);
   return run.finish() ? 0 : 1;
 }
