@@ -470,20 +470,20 @@ class Checker {
   constexpr List<char> names_alone() const {
     constexpr std::uint32_t none = UINT32_MAX;
     const std::span<const Term> terms = pattern_.terms;
-    std::size_t slots = 4;
-    while (slots < 2 * terms.size()) slots *= 2;
-    List<std::uint32_t> first(slots, none);  // of the terms that have one name
+    std::size_t room = 4;
+    while (room < 2 * terms.size()) room *= 2;
+    List<std::uint32_t> first(room, none);  // of the terms that have one name
     List<char> alone(terms.size(), 0);
     for (std::uint32_t i = 0; i < terms.size(); ++i) {
       if (terms[i].kind != TermKind::name) continue;
       const std::string_view name = pattern_.name_of(terms[i]);
-      std::size_t slot = 0;
-      for (char c : name) slot = slot * 31 + static_cast<unsigned char>(c);
-      slot %= slots;
-      while (first[slot] != none && pattern_.name_of(terms[first[slot]]) != name)
-        slot = (slot + 1) % slots;
-      if (first[slot] == none) first[slot] = i;
-      alone[first[slot]] = first[slot] == i;
+      std::size_t place = 0;
+      for (char c : name) place = place * 31 + static_cast<unsigned char>(c);
+      place %= room;
+      while (first[place] != none && pattern_.name_of(terms[first[place]]) != name)
+        place = (place + 1) % room;
+      if (first[place] == none) first[place] = i;
+      alone[first[place]] = first[place] == i;
     }
     return alone;
   }
