@@ -415,7 +415,7 @@ namespace detail {
 
 /// Of a matrix product's operand: whether it is a vector, or a type leaves that open.
 enum class MatrixRank { vector, matrix, open };
-consteval MatrixRank matrix_rank(const grammar::SpecReading& spec) {
+constexpr MatrixRank matrix_rank(const grammar::SpecReading& spec) {
   const std::size_t least = spec.dims.size() - (spec.is_open() ? 1 : 0);
   if (least >= 2) return MatrixRank::matrix;
   return least == 1 && !spec.is_open() ? MatrixRank::vector : MatrixRank::open;
