@@ -76,13 +76,12 @@ std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
   const EnableGrad enabled;
   const std::array<Tensor, sizeof...(X)> inputs{differentiable(x)...};
   const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>)->Tensor {
-    return f(
-        static_cast<const typename Like<X>::type&>(typename Like<X>::type(inputs[Indices]))...);
+    return f(static_cast<const typename Like<X>::type&>(Like<X>::of(inputs[Indices]))...);
   };
   const Tensor value = call(std::index_sequence_for<X...>());
   std::vector<Tensor> found = gradients(value, inputs, again);
   const auto all = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
-    return Gradients<X...>{std::move(found[Indices])...};
+    return Gradients<X...>{Like<X>::of(found[Indices])...};
   };
   return {again ? value : value.detach(), all(std::index_sequence_for<X...>())};
 }
@@ -153,7 +152,7 @@ struct CustomFunctions {
         const Result cotangents = list(0), made = list(results);
         return functions.vjp(
             cotangents, made,
-            static_cast<const typename Like<X>::type&>(typename Like<X>::type(x[Indices]))...);
+            static_cast<const typename Like<X>::type&>(Like<X>::of(x[Indices]))...);
       };
       return as_list(call(std::index_sequence_for<X...>()));
     };

@@ -274,6 +274,12 @@ TEST(Vmap, AndItsKinTakeFunctionsOfReferences) {
   EXPECT_EQ(checkpoint(twice, typed).shape(), (Shape{3}));
   EXPECT_EQ(custom(twice, same)(typed).shape(), (Shape{3}));
   EXPECT_EQ(grad([&](auto& x) { return einsum(x, b, "i, i ->"); })(a).shape(), (Shape{3}));
+  // Of a product of sizes a tensor alone does not say which these are.
+  const Float<"h d"> split = randn({2, 3});
+  const auto joined = rearrange<"h d -> (h d)">(split);
+  EXPECT_EQ(checkpoint(twice, joined).shape(), (Shape{6}));
+  EXPECT_EQ(custom(twice, same)(joined).shape(), (Shape{6}));
+  EXPECT_EQ(grad([](auto& x) { return reduce(x, "i ->"_p, "sum"); })(joined).shape(), (Shape{6}));
 }
 
 }  // namespace

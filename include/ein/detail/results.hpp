@@ -58,7 +58,29 @@ constexpr std::size_t count_of_tensors() {
   }
 }
 
-/// The reverse.
+struct Trusted;
+
+/// A tensor like an argument: of its type, if that says its axes.
+template <class X>
+struct Like {
+  using type = Tensor;
+  static const Tensor& of(const Tensor& x) { return x; }
+};
+template <class X>
+requires requires { X::axes(); }
+struct Like<X> {
+  using type = X;
+  /// Not checked anew where that can be: of sizes such as d*s a tensor alone does not say which.
+  template <class T = Trusted>
+  static X of(const Tensor& x) {
+    if constexpr (std::is_constructible_v<X, T, Tensor>)
+      return X(T(), x);
+    else
+      return X(x);
+  }
+};
+
+/// The reverse of as_list().
 template <class Result>
 Result from_list(std::vector<Tensor> results) {
   if constexpr (Tuple<Result>) {
@@ -73,7 +95,7 @@ Result from_list(std::vector<Tensor> results) {
     }
     (std::make_index_sequence<std::tuple_size_v<Result>>());
   } else if constexpr (std::is_convertible_v<Result, Tensor>) {
-    return Tensor(std::move(results.front()));
+    return Like<Result>::of(results.front());
   } else if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
     return results;
   } else if constexpr (!std::is_void_v<Result>) {
@@ -82,17 +104,6 @@ Result from_list(std::vector<Tensor> results) {
     return all;
   }
 }
-
-/// A tensor like an argument: of its type, if that says its axes.
-template <class X>
-struct Like {
-  using type = Tensor;
-};
-template <class X>
-requires requires { X::axes(); }
-struct Like<X> {
-  using type = X;
-};
 
 /// What F makes of arguments like these.
 template <class F, class... X>
@@ -105,7 +116,7 @@ TensorFunction tensor_function() {
   return [](const void* context, std::span<const Tensor> x) -> std::vector<Tensor> {
     const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
       return (*static_cast<const F*>(context))(
-          static_cast<const typename Like<X>::type&>(typename Like<X>::type(x[Indices]))...);
+          static_cast<const typename Like<X>::type&>(Like<X>::of(x[Indices]))...);
     };
     constexpr std::index_sequence_for<X...> places;
     if constexpr (std::is_void_v<decltype(call(places))>) {
