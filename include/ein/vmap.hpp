@@ -100,14 +100,6 @@ struct VmapResult<Name, Size, Typed<T, Axes>> {
   using type = Typed<T, fixed_string<axes>()>;
 };
 
-template <class Result>
-Result typed_result(std::vector<Tensor> results) {
-  if constexpr (OperandType<Result>::is_typed)
-    return Result(Trusted(), std::move(results.front()));
-  else
-    return from_list<Result>(std::move(results));
-}
-
 }  // namespace detail
 
 /// `vmap(f, "n")(x...)`: f of what x... are at each index of their first axis, "n", as one call;
@@ -166,8 +158,7 @@ auto vmap(F f, VmapOptions options = {}) {
       };
       return call(std::index_sequence_for<X...>());
     };
-    return detail::typed_result<Result>(
-        detail::run_vmap({pattern, operands, function, &f, options}));
+    return detail::from_list<Result>(detail::run_vmap({pattern, operands, function, &f, options}));
   };
 }
 
