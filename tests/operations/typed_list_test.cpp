@@ -44,6 +44,9 @@ constexpr bool is_typed() {
   }
 }
 
+}  // namespace
+
+namespace typed_list {
 // Operands of calls that are never made.
 extern const Float<"a b"> matrix;
 extern const Float<"a a2"> square;
@@ -51,6 +54,11 @@ extern const Float<"b"> row;
 extern const Long<"b"> positions;
 extern const ComplexFloat<"a b"> numbers;
 extern const Mesh mesh;
+}  // namespace typed_list
+
+namespace {
+
+using namespace typed_list;
 
 struct Row {
   std::string function;
