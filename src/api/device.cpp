@@ -78,11 +78,12 @@ Tensor Tensor::to(Device wanted) const {
                 "to: a placed tensor stays on the devices of its processes\n"
                 "  help: move it before ein::place");
   if (engine::Trace::active() || !storage()) {
-    throw Error(ErrorKind::device,
-                "to: a tensor of shape " + shape().to_string() + " is moved from " +
-                    ein::to_string(device()) + " to " + ein::to_string(wanted) +
-                    " in a function that ein::compile traces, which runs on one device\n"
-                    "  help: move it before the call");
+    throw Error(ErrorKind::device, "to: a tensor of shape " + shape().to_string() +
+                                       " is moved from " + ein::to_string(device()) + " to " +
+                                       ein::to_string(wanted) + " in a function that " +
+                                       std::string(engine::Trace::tracer()) +
+                                       " traces, which runs on one device\n"
+                                       "  help: move it before the call");
   }
   const Tensor copy = moved(detach().contiguous(), wanted);
   const Tensor* const operand = this;

@@ -107,11 +107,11 @@ TensorSlice slice(const Tensor& first, const Tensor& end) {
       trace ? trace->difference(end, first)
             : std::optional<Size>(end.item<std::int64_t>() - first.item<std::int64_t>());
   if (!count) {
-    throw Error(
-        ErrorKind::value,
-        "slice: the size of a slice cannot depend on values in a function that ein::compile "
-        "traces, and its end is not its first position plus a number\n"
-        "  help: slice(first, first + 3), or slice_of(first, 3)");
+    throw Error(ErrorKind::value,
+                "slice: the size of a slice cannot depend on values in a function that " +
+                    std::string(engine::Trace::tracer(trace)) +
+                    " traces, and its end is not its first position plus a number\n"
+                    "  help: slice(first, first + 3), or slice_of(first, 3)");
   }
   return slice_of(first, std::max<Size>(0, *count));
 }

@@ -141,7 +141,7 @@ std::vector<Tensor> detail::run_vmap(const VmapCall& call) {
   std::vector<const Tensor*> operands;
   for (const Tensor& x : moved) operands.push_back(&x);
   engine::RecordedCall recorded = engine::record_call(
-      engine::Trace::Of::call, operands,
+      engine::Trace::Of::vmap, operands,
       [&](std::span<const Tensor> x) { return call.function(call.context, x); }, have_it);
   have_it.resize(have_it.size() + recorded.captured.size(), false);
   recorded.graph = with_axis(recorded.graph, have_it, {pattern.axis(), *size},

@@ -530,7 +530,9 @@ void detail::no_elements_here(const TensorData& data) {
   }
   throw Error(ErrorKind::value,
               "the tensor of shape " + data.shape.to_string() +
-                  " has no elements: it is a value of a function that ein::compile traces\n"
+                  " has no elements: it is a value of a function that " +
+                  std::string(engine::Trace::tracer()) +
+                  " traces\n"
                   "  help: return it from the function and look at it after the call");
 }
 

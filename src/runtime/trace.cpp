@@ -81,11 +81,11 @@ bool TraceReads::hold() const {
 
 void require_no_trace(const char* call, const char* help) {
   if (!innermost) return;
-  throw Error(ErrorKind::value, std::string(call) +
-                                    ": inside of a function that ein::compile traces it would "
-                                    "happen once, while the function is traced, and not in each "
-                                    "run\n  help: " +
-                                    help);
+  throw Error(ErrorKind::value,
+              std::string(call) + ": inside of a function that " + std::string(Trace::tracer()) +
+                  " traces it would happen once, while the function is traced, and not in each "
+                  "run\n  help: " +
+                  help);
 }
 
 Trace::Trace(Of of)
@@ -106,6 +106,18 @@ Trace::~Trace() {
 }
 
 Trace* Trace::active() { return innermost; }
+
+std::string_view Trace::tracer(const Trace* trace) {
+  switch (trace ? trace->of_ : Of::compile) {
+    case Of::vmap:
+      return "ein::vmap";
+    case Of::map:
+      return "ein::map";
+    case Of::compile:
+      break;
+  }
+  return "ein::compile";
+}
 
 bool Trace::is_in_no_grad() const {
   return !remembers() && began_with_gradients_ && !grad_is_enabled();
@@ -222,10 +234,9 @@ ValueId Trace::value_of(const Tensor& x) {
   if (has(x) || (x.impl().is_traced() && !is_of_a_call())) {
     const detail::TracedValue value = x.impl().traced;
     if (!has(x)) {
-      throw Error(
-          ErrorKind::value,
-          "a tensor of shape " + x.shape().to_string() +
-              " belongs to another trace: it was kept after the function that ein::compile traced");
+      throw Error(ErrorKind::value,
+                  "a tensor of shape " + x.shape().to_string() +
+                      " belongs to another trace: it was kept after the function that was traced");
     }
     const View view = view_of(value.id);
     if (view.seen == current(view.owner)) return value.id;
@@ -466,8 +477,9 @@ void Trace::require_gradients_used() const {
 void Trace::assign(const Tensor& target, const Tensor& value) {
   if (is_of_a_call()) {
     throw Error(ErrorKind::value, "a tensor of shape " + target.shape().to_string() +
-                                      " is written to inside of a function that map or vmap was "
-                                      "given\n  help: return the new value");
+                                      " is written to inside of a function that " +
+                                      std::string(tracer(this)) +
+                                      " traces\n  help: return the new value");
   }
   if (target.impl().is_traced()) return write(target, value);
   value_of(target);
@@ -481,8 +493,8 @@ void Trace::assign(const Tensor& target, const Tensor& value) {
 void Trace::refuse_write(const Tensor& x, const char* what) {
   const std::string shape = x.shape().to_string();
   throw Error(ErrorKind::value, std::string(what) + ": a value of shape " + shape +
-                                    " of a function that ein::compile traces cannot be written to; "
-                                    "only tensors from outside can\n"
+                                    " of a function that " + std::string(tracer()) +
+                                    " traces cannot be written to; only tensors from outside can\n"
                                     "  help: use the new value in its place");
 }
 

@@ -33,17 +33,19 @@ struct TraceReads {
 /// While it lives, this thread's calls are recorded instead of run.
 class Trace {
  public:
-  /// A function is compiled and runs again and again. The others are one call, which runs at once
+  /// A function that is compiled runs again and again. The others are one call, which runs at once
   /// and writes to nothing; what it uses from outside has its history. That of a map is
   /// differentiated as a whole, so that it remembers nothing itself.
-  enum class Of : std::uint8_t { function, call, map };
-  explicit Trace(Of of = Of::function);
+  enum class Of : std::uint8_t { compile, vmap, map };
+  explicit Trace(Of of = Of::compile);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
   /// The innermost trace of this thread, or null.
   static Trace* active();
+  /// Which function traces it, or the innermost trace of this thread, for errors: "ein::compile".
+  static std::string_view tracer(const Trace* trace = active());
   /// The one of whose runs random numbers that are drawn now are, or null. An Error of kind `value`
   /// in one of a map.
   static Trace* of_random_numbers();
@@ -62,7 +64,7 @@ class Trace {
   void note_flow_set(const Tensor& x);
   /// What the function read besides tensors, as it was then.
   TraceReads take_reads() { return std::move(reads_); }
-  bool is_of_a_call() const { return of_ != Of::function; }
+  bool is_of_a_call() const { return of_ != Of::compile; }
   bool remembers() const { return of_ != Of::map; }
   /// Whether a map's function is inside of a NoGrad of its own.
   bool is_in_no_grad() const;

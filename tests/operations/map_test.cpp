@@ -543,6 +543,14 @@ TEST(Map, MistakesAreExplained) {
     return a;
   };
   expect_error([&] { ein::map(x, y, "i d, j d -> i j", writes, "sum"); }, ErrorKind::value, {});
+  const auto reads = [](const Tensor& a, const Tensor& b) {
+    return a * b.at({Index(0), Index(0), Index(0)}).item();
+  };
+  expect_error([&] { ein::map(x, y, "i d, j d -> i j", reads, "sum"); }, ErrorKind::value,
+               {"a value of a function that ein::map traces"});
+  const auto counts = [](const Tensor& a, const Tensor&) { return nonzero(a)[0]; };
+  expect_error([&] { ein::map(x, y, "i d, j d -> i j", counts, "sum"); }, ErrorKind::value,
+               {"nonzero", "which a function that ein::map traces does not have"});
   const auto own = custom([](const Tensor& a) { return a; },
                           [](const Tensor& g, const Tensor&, const Tensor&) { return g; });
   const auto calls_custom = [&](const Tensor& a, const Tensor&) { return own(a); };
