@@ -70,8 +70,17 @@ Tensor make_input(const std::string& text, const Choice& choice, std::mt19937_64
   return from_vector(values, shape).to(dtype);
 }
 
-/// Where two tensors differ; empty if nowhere.
-std::string difference(const Tensor& typed, const Tensor& plain) {
+double greatest(const std::vector<double>& values) {
+  double most = 0;
+  for (const double x : values) {
+    if (std::isfinite(x)) most = std::max(most, std::abs(x));
+  }
+  return most;
+}
+
+/// Where two tensors differ; empty if nowhere. `ulps`: as many units in the last place of the
+/// greatest element are no difference.
+std::string difference(const Tensor& typed, const Tensor& plain, double ulps = 0) {
   if (typed.dtype() != plain.dtype())
     return "has dtype " + std::string(name(typed.dtype())) + ", the plain one " +
            std::string(name(plain.dtype()));
@@ -81,9 +90,11 @@ std::string difference(const Tensor& typed, const Tensor& plain) {
   const Tensor a = typed.detach().contiguous(), b = plain.detach().contiguous();
   const auto values = a.to(DType::f64).to_vector<double>(),
              others = b.to(DType::f64).to_vector<double>();
+  const double tolerance = ulps * (ulps > 0 ? finfo(typed.dtype()).eps : 0) * greatest(others);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double x = values[i], y = others[i];
-    const bool are_equal = (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y);
+    const bool are_equal = (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y) ||
+                           (ulps > 0 && std::abs(x - y) <= tolerance);
     if (!are_equal) {
       std::ostringstream text;
       text.precision(17);
@@ -129,8 +140,9 @@ std::string wrong_in_run(const Program& program, int run) {
   const std::vector<Tensor> of_typed = gradients_of(typed, leaves),
                             of_plain = gradients_of(plain, leaves);
   if (of_typed.size() != of_plain.size()) return "one half alone has gradients";
+  const double ulps_of_sums = program.has_vmap ? 64 : 0;
   for (std::size_t k = 0; k < of_plain.size(); ++k) {
-    if (const std::string text = difference(of_typed[k], of_plain[k]); !text.empty())
+    if (const std::string text = difference(of_typed[k], of_plain[k], ulps_of_sums); !text.empty())
       return "the gradient of input " + std::to_string(k + 1) + " of floats " + text;
   }
   return "";

@@ -30,6 +30,7 @@ struct Program {
   const char* inputs;  // "f32 - n0 3 ...; i64 n0 n1": dtype, limit of positions, sizes
   std::size_t sizes;   // how many a run chooses
   bool may_be_empty;   // whether one may be 0
+  bool has_vmap;       // whose vjp may add in another order than that of the calls written out
   Half typed, plain;
 };
 
