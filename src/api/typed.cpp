@@ -6,6 +6,7 @@
 #include "graph/diagnostic.hpp"
 #include "runtime/argument_types.hpp"
 #include "runtime/mesh.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein {
 
@@ -46,6 +47,8 @@ class TypeCheck {
     const std::size_t known = names_.size();
     try {
       for_each_dim([&](const SpecDim& dim, std::span<const Size> sizes) { bind(dim, sizes); });
+      while (solve_sizes()) {
+      }
       for_each_dim(
           [&](const SpecDim& dim, std::span<const Size> sizes) { check_size(dim, sizes); });
     } catch (...) {
@@ -104,6 +107,53 @@ class TypeCheck {
     }
   }
 
+  /// Binds names of which a sum or product has no other that is unknown. Whether there were any.
+  bool solve_sizes() {
+    bool any = false;
+    for_each_dim([&](const SpecDim& dim, std::span<const Size> sizes) {
+      if (dim.kind != SpecDim::size || spec_.is_name(dim)) return;
+      const SpecStep* const unknown = one_unknown(dim);
+      if (!unknown) return;
+      names_.emplace_back(spec_.text_of(unknown->span), Shape{solved(dim, *unknown, sizes[0])});
+      any = true;
+    });
+    return any;
+  }
+
+  /// The name of a sum or product that alone is unknown, and stands in it once; else null.
+  const SpecStep* one_unknown(const SpecDim& dim) const {
+    const SpecStep* unknown = nullptr;
+    for (std::uint32_t s = dim.first; s < dim.last; ++s) {
+      const SpecStep& step = spec_.steps[s];
+      if (step.kind != SpecStep::name || known_size(spec_.text_of(step.span))) continue;
+      if (unknown) return nullptr;
+      unknown = &step;
+    }
+    return unknown;
+  }
+
+  /// The size of `unknown` with which the sum or product is `size`: it stands there once, so that
+  /// both are a straight line.
+  Size solved(const SpecDim& dim, const SpecStep& unknown, Size size) const {
+    const Size at_0 = value_at(dim, &unknown, 0), slope = value_at(dim, &unknown, 1) - at_0;
+    if (slope == 0 || (size - at_0) % slope != 0 || (size - at_0) / slope < 0) {
+      const std::string name = "'" + std::string(spec_.text_of(unknown.span)) + "'";
+      raise(slope == 0 ? ErrorKind::inference : ErrorKind::divisibility,
+            "no size of " + name + " makes axis '" + std::string(spec_.text_of(dim.span)) + "' " +
+                to_string(size) + ": it is " + to_string(at_0) + " with " + name + " = 0, and " +
+                to_string(at_0 + slope) + " with " + name + " = 1",
+            {{dim.span, to_string(size)}});
+    }
+    return (size - at_0) / slope;
+  }
+
+  /// A size that this scope or the function that is traced has a name for.
+  std::optional<Size> known_size(std::string_view name) const {
+    if (const Shape* bound = find(name)) return (*bound)[0];
+    const engine::Trace* const trace = engine::Trace::active();
+    return trace ? trace->size_named(name) : std::nullopt;
+  }
+
   const Shape* find(std::string_view name) const {
     const auto found = std::find_if(names_.begin(), names_.end(),
                                     [&](const auto& entry) { return entry.first == name; });
@@ -150,16 +200,22 @@ class TypeCheck {
 
   /// The value of a sum or product of sizes.
   Size value_of(const SpecDim& dim) const {
+    const Size value = value_at(dim, nullptr, 0);
+    if (value < 0)
+      raise(ErrorKind::size, "a size is " + to_string(value) + ", which is negative",
+            {{dim.span, ""}});
+    return value;
+  }
+  /// The same where `unknown`, if it is not null, has this size.
+  Size value_at(const SpecDim& dim, const SpecStep* unknown, Size size) const {
     const auto value = engine::value_of(spec_, dim, [&](const SpecStep& step) -> Size {
-      if (const Shape* bound = find(spec_.text_of(step.span))) return (*bound)[0];
+      if (&step == unknown) return size;
+      if (const auto known = known_size(spec_.text_of(step.span))) return *known;
       raise(ErrorKind::inference,
             "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
             {{step.span, ""}});
     });
     if (!value) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
-    if (*value < 0)
-      raise(ErrorKind::size, "a size is " + to_string(*value) + ", which is negative",
-            {{dim.span, ""}});
     return *value;
   }
 
@@ -209,6 +265,14 @@ Size size_of_axis(const Tensor& x, std::string_view axes, std::string_view name)
 void Scope::bind(const Tensor& x, std::string_view axes) {
   const SpecReading spec = grammar::read_shape_spec(axes);
   TypeCheck(x, spec).run();
+}
+
+std::optional<Size> engine::size_in_scope(std::string_view name) {
+  if (!innermost) return std::nullopt;
+  for (const auto& [key, sizes] : ScopeAccess::sizes(*innermost)) {
+    if (key == name) return sizes[0];
+  }
+  return std::nullopt;
 }
 
 void engine::require_axes(const Tensor& x, const SpecReading& axes) { TypeCheck(x, axes).run(); }

@@ -68,6 +68,17 @@ bool ArgumentTypes::are_of(std::span<const Text> texts) const {
 
 namespace {
 
+/// Calls f(name) for each name of a sum or product in a type.
+template <class F>
+void for_each_name_within(const SpecReading& spec, F&& f) {
+  for (const SpecDim& dim : spec.dims) {
+    if (dim.kind != SpecDim::size || spec.is_name(dim)) continue;
+    for (std::uint32_t s = dim.first; s < dim.last; ++s) {
+      if (spec.steps[s].kind == SpecStep::name) f(spec.text_of(spec.steps[s].span));
+    }
+  }
+}
+
 /// Calls f(dimension, dim) for each dimension of an argument that its type describes one by one.
 template <class F>
 void for_each_described(const SpecReading& spec, std::size_t rank, F&& f) {
@@ -97,6 +108,10 @@ SizeValues ArgumentTypes::open_sizes(std::span<const Tensor> arguments) const {
     for_each_described(spec, arguments[k].rank(), [&](std::size_t d, const SpecDim& dim) {
       if (spec.is_name(dim) || dim.kind == SpecDim::unnamed)
         add(shape(k, arguments[k])[d], arguments[k].shape()[d]);
+    });
+    // Those that only a sum or product has are what the arguments solve it to.
+    for_each_name_within(spec, [&](std::string_view name) {
+      if (const auto size = size_in_scope(name)) add(Size::named(name), *size);
     });
     if (arguments[k].is_contiguous() || has_strides_of_numbers(arguments[k])) continue;
     for (std::size_t d = 0; d < arguments[k].rank(); ++d)
@@ -144,6 +159,11 @@ std::vector<std::pair<std::string, Size>> ArgumentTypes::names() const {
         names.emplace_back(argument.spec.text_of(argument.spec.steps[dim.first].span),
                            formula_of(argument.spec, dim));
     }
+    for_each_name_within(argument.spec, [&](std::string_view name) {
+      if (std::none_of(names.begin(), names.end(),
+                       [&](const auto& known) { return known.first == name; }))
+        names.emplace_back(name, Size::named(name));
+    });
   }
   return names;
 }

@@ -18,6 +18,8 @@ namespace ein::engine {
 /// Throws an Error (rank, size, inference) unless x has the axes of a type; binds the type's names
 /// in the current scope (typed.hpp).
 void require_axes(const Tensor& x, const grammar::SpecReading& axes);
+/// What the current scope has bound to the name of an axis.
+std::optional<Size> size_in_scope(std::string_view name);
 
 /// A size as a type says it, a sum or product of names and numbers; `size_of` gives that of a
 /// name's step. None where it exceeds 63 bits.

@@ -399,6 +399,34 @@ TEST(TypedConversion, OfOneNameTwice) {
       "  tensor: (3, 4)");
 }
 
+// The one size of a sum or product that is unknown follows from the others, and is bound.
+TEST(TypedConversion, SolvesSumsAndProducts) {
+  EXPECT_TRUE(converts<Float<"n m+1">>(ones({3, 5})));
+  EXPECT_TRUE(converts<Float<"m+1 m">>(ones({5, 4})));
+  EXPECT_TRUE(converts<Float<"2*d_k d_k">>(ones({8, 4})));
+  EXPECT_FALSE(converts<Float<"2*d_k d_k">>(ones({8, 3})));
+  EXPECT_TRUE(converts<Float<"k*n k*m n">>(ones({6, 8, 3})));
+  EXPECT_TRUE(converts<Float<"k*m k*n n">>(ones({8, 6, 3})));
+  EXPECT_FALSE(converts<Float<"k*m k*n n">>(ones({7, 6, 3})));
+  EXPECT_TRUE(converts<Float<"n (m+1)*n-2">>(ones({3, 7})));
+  EXPECT_FALSE(converts<Float<"n (m+1)*n-2">>(ones({3, 8})));
+  EXPECT_FALSE(converts<Float<"m+5">>(ones({4})));
+  EXPECT_FALSE(converts<Float<"n n*m">>(ones({0, 0})));
+  expect_error<Float<"n 2*m+1">>(
+      ones({3, 6}), ErrorKind::divisibility,
+      "type: no size of 'm' makes axis '2*m+1' 6: it is 1 with 'm' = 0, and 3 with "
+      "'m' = 1\n"
+      "  n 2*m+1\n"
+      "    ^^^^^\n"
+      "      6\n"
+      "  tensor: (3, 6)");
+  const ein::Scope scope;
+  const Float<"heads"> slopes(ones({3}));
+  const Float<"b heads*d_k"> x(ones({2, 12}));
+  EXPECT_TRUE(converts<Float<"d_k">>(ones({4})));
+  EXPECT_FALSE(converts<Float<"d_k">>(ones({5})));
+}
+
 TEST(TypedConversion, OfSumsAndProducts) {
   EXPECT_TRUE(converts<Float<"n n+1">>(ones({3, 4})));
   EXPECT_TRUE(converts<Float<"heads*d heads d">>(ones({12, 3, 4})));
@@ -412,9 +440,9 @@ TEST(TypedConversion, OfSumsAndProducts) {
                                "    ^^^\n"
                                "     5\n"
                                "  tensor: (3, 5)");
-  expect_error<Float<"n m+1">>(ones({3, 5}), ErrorKind::inference,
+  expect_error<Float<"n m+k">>(ones({3, 5}), ErrorKind::inference,
                                "type: the size of 'm' is not known here\n"
-                               "  n m+1\n"
+                               "  n m+k\n"
                                "    ^\n"
                                "  tensor: (3, 5)");
   expect_error<Float<"n n-4">>(ones({3, 5}), ErrorKind::size,

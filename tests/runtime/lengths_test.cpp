@@ -454,5 +454,23 @@ TEST(Lengths, ProgramsAreLimited) {
   EXPECT_THROW(of_shapes.keep_at_most(0), Error);
 }
 
+// A size that only a sum or product of a type has follows from the others, in one trace.
+TEST(Lengths, OfSizesWithinProducts) {
+  int traces = 0;
+  auto f = compile([&](const Float<"h">& s, const Float<"b h*d_k">& x) {
+    ++traces;
+    return einsum(s, x, "h, b (h d) -> b h d"_p);
+  });
+  for (std::int64_t b = 1; b < 3; ++b) {
+    for (std::int64_t d = 2; d < 6; ++d) {
+      const Scope names;
+      const Float<"h"> s(arange(3).to(DType::f32));
+      const Float<"b h*d_k"> x(ones({b, 3 * d}));
+      expect_same(f(s, x), einsum(s, x, "h, b (h d) -> b h d"_p));
+    }
+  }
+  EXPECT_EQ(traces, 1);
+}
+
 }  // namespace
 }  // namespace ein
