@@ -27,6 +27,14 @@ struct ScopeAccess {
 
 namespace {
 
+using NamedSizes = std::vector<std::pair<std::string, Shape>>;
+
+const Shape* find_in(const NamedSizes& names, std::string_view name) {
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == names.end() ? nullptr : &found->second;
+}
+
 /// One conversion of a tensor to a type.
 class TypeCheck {
  public:
@@ -41,19 +49,29 @@ class TypeCheck {
           {});
   }
   void run() {
-    check_rank();
-    if (!x_.impl().is_traced()) check_places();
-    // Names first: sums and products may be of names that come later.
     const std::size_t known = names_.size();
     try {
-      for_each_dim([&](const SpecDim& dim, std::span<const Size> sizes) { bind(dim, sizes); });
-      while (solve_sizes()) {
-      }
-      for_each_dim(
-          [&](const SpecDim& dim, std::span<const Size> sizes) { check_size(dim, sizes); });
+      run({this, 1});
     } catch (...) {
       names_.resize(known);  // a refused tensor binds nothing
       throw;
+    }
+  }
+  /// Conversions in one scope. Names first: sums and products may be of names that come later.
+  static void run(std::span<TypeCheck> checks) {
+    for (TypeCheck& check : checks) {
+      check.check_rank();
+      if (!check.x_.impl().is_traced()) check.check_places();
+      check.for_each_dim(
+          [&](const SpecDim& dim, std::span<const Size> sizes) { check.bind(dim, sizes); });
+    }
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (TypeCheck& check : checks) progress |= check.solve_sizes();
+    }
+    for (const TypeCheck& check : checks) {
+      check.for_each_dim(
+          [&](const SpecDim& dim, std::span<const Size> sizes) { check.check_size(dim, sizes); });
     }
   }
 
@@ -107,7 +125,7 @@ class TypeCheck {
     }
   }
 
-  /// Binds names of which a sum or product has no other that is unknown. Whether there were any.
+  /// Binds names that alone are unknown in a sum or product. Whether there were any.
   bool solve_sizes() {
     bool any = false;
     for_each_dim([&](const SpecDim& dim, std::span<const Size> sizes) {
@@ -125,7 +143,7 @@ class TypeCheck {
     const SpecStep* unknown = nullptr;
     for (std::uint32_t s = dim.first; s < dim.last; ++s) {
       const SpecStep& step = spec_.steps[s];
-      if (step.kind != SpecStep::name || known_size(spec_.text_of(step.span))) continue;
+      if (step.kind != SpecStep::name || find(spec_.text_of(step.span))) continue;
       if (unknown) return nullptr;
       unknown = &step;
     }
@@ -147,18 +165,7 @@ class TypeCheck {
     return (size - at_0) / slope;
   }
 
-  /// A size that this scope or the function that is traced has a name for.
-  std::optional<Size> known_size(std::string_view name) const {
-    if (const Shape* bound = find(name)) return (*bound)[0];
-    const engine::Trace* const trace = engine::Trace::active();
-    return trace ? trace->size_named(name) : std::nullopt;
-  }
-
-  const Shape* find(std::string_view name) const {
-    const auto found = std::find_if(names_.begin(), names_.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
-    return found == names_.end() ? nullptr : &found->second;
-  }
+  const Shape* find(std::string_view name) const { return find_in(names_, name); }
 
   void bind(const SpecDim& dim, std::span<const Size> sizes) {
     std::string key;
@@ -210,9 +217,12 @@ class TypeCheck {
   Size value_at(const SpecDim& dim, const SpecStep* unknown, Size size) const {
     const auto value = engine::value_of(spec_, dim, [&](const SpecStep& step) -> Size {
       if (&step == unknown) return size;
-      if (const auto known = known_size(spec_.text_of(step.span))) return *known;
-      raise(ErrorKind::inference,
-            "the size of '" + std::string(spec_.text_of(step.span)) + "' is not known here",
+      const std::string_view name = spec_.text_of(step.span);
+      if (const Shape* bound = find(name)) return (*bound)[0];
+      // The types of a compiled function's arguments say of each other what a scope would.
+      const engine::Trace* const trace = engine::Trace::active();
+      if (const auto named = trace ? trace->size_named(name) : std::nullopt) return *named;
+      raise(ErrorKind::inference, "the size of '" + std::string(name) + "' is not known here",
             {{step.span, ""}});
     });
     if (!value) raise(ErrorKind::overflow, "a size exceeds 63 bits", {{dim.span, ""}});
@@ -221,8 +231,8 @@ class TypeCheck {
 
   const Tensor& x_;
   const SpecReading& spec_;
-  std::vector<std::pair<std::string, Shape>> own_names_;
-  std::vector<std::pair<std::string, Shape>>& names_;
+  NamedSizes own_names_;
+  NamedSizes& names_;
 };
 
 }  // namespace
@@ -268,13 +278,15 @@ void Scope::bind(const Tensor& x, std::string_view axes) {
 }
 
 std::optional<Size> engine::size_in_scope(std::string_view name) {
-  if (!innermost) return std::nullopt;
-  for (const auto& [key, sizes] : ScopeAccess::sizes(*innermost)) {
-    if (key == name) return sizes[0];
-  }
-  return std::nullopt;
+  const Shape* const bound = innermost ? find_in(ScopeAccess::sizes(*innermost), name) : nullptr;
+  return bound ? std::optional((*bound)[0]) : std::nullopt;
 }
 
-void engine::require_axes(const Tensor& x, const SpecReading& axes) { TypeCheck(x, axes).run(); }
+void engine::require_axes(std::span<const ArgumentAxes> arguments) {
+  std::vector<TypeCheck> checks;
+  checks.reserve(arguments.size());  // a check without a scope refers to names of its own
+  for (const auto& [x, axes] : arguments) checks.emplace_back(*x, *axes);
+  TypeCheck::run(checks);
+}
 
 }  // namespace ein

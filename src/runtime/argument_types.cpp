@@ -93,9 +93,11 @@ void for_each_described(const SpecReading& spec, std::size_t rank, F&& f) {
 
 SizeValues ArgumentTypes::open_sizes(std::span<const Tensor> arguments) const {
   const Scope names_of_call;
+  std::vector<ArgumentAxes> axes;
   for (std::size_t k = 0; k < arguments.size(); ++k) {
-    if (arguments_[k].text) require_axes(arguments[k], arguments_[k].spec);
+    if (arguments_[k].text) axes.emplace_back(&arguments[k], &arguments_[k].spec);
   }
+  require_axes(axes);
   SizeValues values;
   const auto add = [&](Size size, std::int64_t value) {
     const auto is_same = [&](const auto& known) { return known.first.word() == size.word(); };

@@ -15,9 +15,11 @@
 
 namespace ein::engine {
 
-/// Throws an Error (rank, size, inference) unless x has the axes of a type; binds the type's names
-/// in the current scope (typed.hpp).
-void require_axes(const Tensor& x, const grammar::SpecReading& axes);
+/// An argument, and the axes that its type says.
+using ArgumentAxes = std::pair<const Tensor*, const grammar::SpecReading*>;
+/// Throws an Error (rank, size, inference, divisibility) unless arguments have the axes of their
+/// types; binds the types' names in the current scope (typed.hpp).
+void require_axes(std::span<const ArgumentAxes> arguments);
 /// What the current scope has bound to the name of an axis.
 std::optional<Size> size_in_scope(std::string_view name);
 

@@ -454,22 +454,44 @@ TEST(Lengths, ProgramsAreLimited) {
   EXPECT_THROW(of_shapes.keep_at_most(0), Error);
 }
 
-// A size that only a sum or product of a type has follows from the others, in one trace.
+// A size that only a sum or product of a type has follows from the others, in one trace, whichever
+// argument has them.
 TEST(Lengths, OfSizesWithinProducts) {
   int traces = 0;
   auto f = compile([&](const Float<"h">& s, const Float<"b h*d_k">& x) {
     ++traces;
     return einsum(s, x, "h, b (h d) -> b h d"_p);
   });
+  auto of_texts = compile(
+      [&](const Tensor& x, const Tensor& s) {
+        ++traces;
+        return einsum(s, x, "h, b (h d) -> b h d");
+      },
+      {"b k*d", "k*1"});
   for (std::int64_t b = 1; b < 3; ++b) {
     for (std::int64_t d = 2; d < 6; ++d) {
       const Scope names;
       const Float<"h"> s(arange(3).to(DType::f32));
       const Float<"b h*d_k"> x(ones({b, 3 * d}));
-      expect_same(f(s, x), einsum(s, x, "h, b (h d) -> b h d"_p));
+      const Tensor wanted = einsum(s, x, "h, b (h d) -> b h d"_p);
+      expect_same(f(s, x), wanted);
+      expect_same(of_texts(x, s), wanted);
     }
   }
-  EXPECT_EQ(traces, 1);
+  EXPECT_EQ(traces, 2);
+  EXPECT_THROW(of_texts(ones({2, 7}), ones({3})), Error);
+}
+
+// In a trace a name that a type has only within a product is what eager calls make of it, not the
+// argument's size of this name.
+TEST(Lengths, NamesWithinProductsAreThoseOfTheirType) {
+  const auto halves = [](const Float<"n b">& x) -> Tensor {
+    const Float<"2*n c"> pairs = rearrange(x, "n b -> b n");
+    return pairs * 2;
+  };
+  auto compiled = compile(halves);
+  const Float<"n b"> x(ones({3, 8}));
+  expect_same(compiled(x), halves(x));
 }
 
 }  // namespace
