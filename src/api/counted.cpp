@@ -24,8 +24,7 @@ void require_elements(const char* what, const Tensor& x) {
   throw Error(ErrorKind::value,
               std::string(what) +
                   ": the size of the result depends on the elements of x, of shape " +
-                  x.shape().to_string() + ", which a function that " +
-                  std::string(engine::Trace::tracer()) +
+                  x.shape().to_string() + ", which a function that " + engine::Trace::tracer() +
                   " traces does not have\n"
                   "  help: call it outside of the function");
 }

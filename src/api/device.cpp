@@ -81,7 +81,7 @@ Tensor Tensor::to(Device wanted) const {
     throw Error(ErrorKind::device, "to: a tensor of shape " + shape().to_string() +
                                        " is moved from " + ein::to_string(device()) + " to " +
                                        ein::to_string(wanted) + " in a function that " +
-                                       std::string(engine::Trace::tracer()) +
+                                       engine::Trace::tracer() +
                                        " traces, which runs on one device\n"
                                        "  help: move it before the call");
   }

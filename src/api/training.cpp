@@ -78,7 +78,7 @@ void require_finite(const Tensor& norm) {
   if (engine::Trace::active()) {
     throw Error(ErrorKind::value,
                 "clip_grad_norm: error_if_nonfinite asks for the norm in a function that " +
-                    std::string(engine::Trace::tracer()) +
+                    engine::Trace::tracer() +
                     " traces, where it has no value yet\n"
                     "  help: return the norm, and ask of it whether it is finite");
   }

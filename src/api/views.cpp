@@ -109,7 +109,7 @@ TensorSlice slice(const Tensor& first, const Tensor& end) {
   if (!count) {
     throw Error(ErrorKind::value,
                 "slice: the size of a slice cannot depend on values in a function that " +
-                    std::string(engine::Trace::tracer(trace)) +
+                    engine::Trace::tracer(trace) +
                     " traces, and its end is not its first position plus a number\n"
                     "  help: slice(first, first + 3), or slice_of(first, 3)");
   }

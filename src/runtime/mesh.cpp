@@ -530,8 +530,7 @@ void detail::no_elements_here(const TensorData& data) {
   }
   throw Error(ErrorKind::value,
               "the tensor of shape " + data.shape.to_string() +
-                  " has no elements: it is a value of a function that " +
-                  std::string(engine::Trace::tracer()) +
+                  " has no elements: it is a value of a function that " + engine::Trace::tracer() +
                   " traces\n"
                   "  help: return it from the function and look at it after the call");
 }

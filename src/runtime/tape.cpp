@@ -258,7 +258,7 @@ void require_of_trace(const char* what, const GradState& state) {
   if (!trace || !state.grad || trace->made_gradient(state)) return;
   throw Error(ErrorKind::value,
               std::string(what) + ": the gradient of shape " + state.grad->shape().to_string() +
-                  " was left outside of the function that " + std::string(Trace::tracer(trace)) +
+                  " was left outside of the function that " + Trace::tracer(trace) +
                   " traces, and each run would use this one again\n"
                   "  help: call zero_grad() and backward() inside the function, or give it the "
                   "gradient as an argument and set_grad() that");

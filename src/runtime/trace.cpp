@@ -82,7 +82,7 @@ bool TraceReads::hold() const {
 void require_no_trace(const char* call, const char* help) {
   if (!innermost) return;
   throw Error(ErrorKind::value,
-              std::string(call) + ": inside of a function that " + std::string(Trace::tracer()) +
+              std::string(call) + ": inside of a function that " + Trace::tracer() +
                   " traces it would happen once, while the function is traced, and not in each "
                   "run\n  help: " +
                   help);
@@ -107,16 +107,17 @@ Trace::~Trace() {
 
 Trace* Trace::active() { return innermost; }
 
-std::string_view Trace::tracer(const Trace* trace) {
-  switch (trace ? trace->of_ : Of::compile) {
+std::string Trace::tracer(const Trace* trace) {
+  if (!trace) return "ein::compile, ein::map or ein::vmap";
+  switch (trace->of_) {
+    case Of::compile:
+      return "ein::compile";
     case Of::vmap:
       return "ein::vmap";
     case Of::map:
       return "ein::map";
-    case Of::compile:
-      break;
   }
-  return "ein::compile";
+  throw std::logic_error("tracer: a trace of nothing");
 }
 
 bool Trace::is_in_no_grad() const {
@@ -477,8 +478,7 @@ void Trace::require_gradients_used() const {
 void Trace::assign(const Tensor& target, const Tensor& value) {
   if (is_of_a_call()) {
     throw Error(ErrorKind::value, "a tensor of shape " + target.shape().to_string() +
-                                      " is written to inside of a function that " +
-                                      std::string(tracer(this)) +
+                                      " is written to inside of a function that " + tracer(this) +
                                       " traces\n  help: return the new value");
   }
   if (target.impl().is_traced()) return write(target, value);
@@ -493,7 +493,7 @@ void Trace::assign(const Tensor& target, const Tensor& value) {
 void Trace::refuse_write(const Tensor& x, const char* what) {
   const std::string shape = x.shape().to_string();
   throw Error(ErrorKind::value, std::string(what) + ": a value of shape " + shape +
-                                    " of a function that " + std::string(tracer()) +
+                                    " of a function that " + tracer() +
                                     " traces cannot be written to; only tensors from outside can\n"
                                     "  help: use the new value in its place");
 }

@@ -44,8 +44,9 @@ class Trace {
 
   /// The innermost trace of this thread, or null.
   static Trace* active();
-  /// Which function traces it, or the innermost trace of this thread, for errors: "ein::compile".
-  static std::string_view tracer(const Trace* trace = active());
+  /// Which function traces so, for errors: "ein::compile". All that do where there is no trace, as
+  /// of a value that was kept after it.
+  static std::string tracer(const Trace* trace = active());
   /// The one of whose runs random numbers that are drawn now are, or null. An Error of kind `value`
   /// in one of a map.
   static Trace* of_random_numbers();
