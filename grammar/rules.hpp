@@ -47,6 +47,7 @@ struct size_of_axis : peg::opt<peg::if_must<peg::ascii::one<'='>, axis_size>> {}
 // Words do not touch: "2b", "a..." and "a_" are mistakes, not two words.
 struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.', '*', '@', '='>>> {
 };
+struct word_end_in_brace : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_'>>> {};
 struct axis : peg::seq<name, placement, size_of_axis> {};
 struct word : peg::seq<peg::sor<axis, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
 
@@ -56,8 +57,25 @@ struct close_bracket : peg::ascii::one<']'> {};
 struct brackets
     : peg::if_must<open_bracket, white_space, peg::plus<word, white_space>, close_bracket> {};
 
+// A dimension that is read, or written, at a function of the indices: "{2*y + ky - 1}"; behind ':'
+// stands a name for its size.
+struct open_brace : peg::ascii::one<'{'> {};
+struct close_brace : peg::ascii::one<'}'> {};
+struct times : peg::ascii::one<'*'> {};
+struct plus : peg::ascii::one<'+'> {};
+struct minus : peg::ascii::one<'-'> {};
+struct colon : peg::ascii::one<':'> {};
+struct factor : peg::seq<peg::sor<name, number>, peg::must<word_end_in_brace>> {};
+struct product : peg::seq<factor, white_space, peg::opt<peg::if_must<times, white_space, name>>,
+                          peg::must<word_end_in_brace>, white_space> {};
+struct brace
+    : peg::if_must<open_brace, white_space, peg::opt<peg::sor<plus, minus>, white_space>, product,
+                   peg::star<peg::sor<plus, minus>, white_space, peg::must<product>>,
+                   peg::opt<peg::if_must<colon, white_space, name, white_space>>, close_brace> {};
+
 struct group;
-struct terms : peg::seq<white_space, peg::star<peg::sor<word, group, brackets>, white_space>> {};
+struct terms : peg::seq<white_space, peg::star<peg::sor<word, group, brackets, brace>, white_space>> {
+};
 struct open : peg::ascii::one<'('> {};
 struct close : peg::ascii::one<')'> {};
 struct group : peg::if_must<open, terms, close> {};

@@ -16,7 +16,7 @@ using Place = std::string_view;  // the words at fault
 
 // The text
 void pattern_is_too_long(Place);   // 131072 bytes at most
-void unexpected_character(Place);  // there are names, numbers, ... ( ) [ ] @ , ->
+void unexpected_character(Place);  // there are names, numbers, ... ( ) [ ] { } @ , ->
 void text_is_not_utf8(Place);
 void axis_name_begins_with_a_digit(Place);
 void axis_name_begins_or_ends_with_underscore(Place);
@@ -32,6 +32,12 @@ void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
 void group_is_inside_brackets(Place);      // they are around axes of a side
+void brace_is_not_closed(Place);
+void brace_closes_nothing(Place);
+void brace_is_empty(Place);                // it holds an index: {2*y + ky - 1}
+void brace_is_inside_brackets(Place);
+void index_is_malformed(Place);            // terms are joined by + and -: {2*y + ky - 1}
+void coefficient_is_no_number(Place);      // a number stands left of *: {2*y}
 void arrow_is_malformed(Place);            // write ->
 void arrow_is_repeated(Place);             // one -> per pattern
 void comma_after_the_arrow(Place);         // an operation has one result
@@ -52,6 +58,8 @@ void packed_axes_are_missing(Place);      // * stands for the axes that are pack
 void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);         // of one operand: around an axis in brackets, (h [d])
 void number_is_not_allowed(Place);
+void brace_is_not_allowed(Place);      // { } is for einsum, reduce, rearrange and map
+void brace_is_inside_a_group(Place);   // it is a whole dimension
 void brackets_are_not_allowed(Place);                 // [ ] is for softmax, gather and their like
 void brackets_are_missing(Place);                     // put the axis of the operation in [ ]
 void one_axis_in_brackets_is_wanted(Place);           // the operation goes along one axis
@@ -83,6 +91,7 @@ void axis_is_placed_differently(Place);  // it lies alike in all operands and in
 void axis_size_is_not_of_the_pattern(Place);  // no axis has this name
 void axis_size_is_given_twice(Place);
 void axis_size_is_missing(Place);                  // give its size: "k"_a = 2
+void brace_has_more_than_one_unknown_size(Place);  // give the sizes of all axes but one
 void group_has_more_than_one_unknown_size(Place);  // give all sizes of the group but one
 
 // The types of the operands
@@ -93,6 +102,7 @@ void axis_has_two_types(Place);       // its names in the types differ
 void axis_is_not_of_size_one(Place);  // 1 in a pattern wants size 1
 void group_has_another_size_than_its_axes(Place);
 void group_cannot_be_split_evenly(Place);
+void brace_reads_nothing(Place);            // - p reads p places before and behind
 void operands_have_different_dtypes(Place);          // cast one with .to(dtype)
 void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DType::f32)
 void reduction_is_unknown(Place);                    // sum mean max min ...: reduction.hpp has all

@@ -41,7 +41,11 @@ class Solver {
     take_given();
     take_plain();
     take_ellipses();
-    take_groups();
+    do {
+      take_groups();
+    } while (take_braces());
+    require_groups_solved();
+    require_braces_read();
     return result();
   }
 
@@ -98,7 +102,16 @@ class Solver {
           axes_.back() = {text, term.value, {"the pattern", term.span}};
       }
     }
+    // Those that braces give sizes.
+    for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
+      if (pattern_.terms[i].size_name.end == 0) continue;
+      const std::string_view name = pattern_.text_of(pattern_.terms[i].size_name);
+      const auto [same, is_new] = number_of.try_emplace(name);
+      if (is_new) same->second = add_axis(std::string(name));
+      axis_of_[i] = same->second;
+    }
   }
+  bool is_brace(std::uint32_t i) const { return pattern_.terms[i].kind == TermKind::brace; }
 
   void check_ranks() {
     for (std::size_t k = 0; k < inputs().size(); ++k) {
@@ -134,19 +147,24 @@ class Solver {
     return true;
   }
 
+  /// Where the pattern first names an axis, or a size.
+  SourceSpan place_of(std::string_view name) const {
+    for (const Term& term : pattern_.terms) {
+      if (term.kind == TermKind::name && pattern_.name_of(term) == name) return term.span;
+      if (term.size_name.end > 0 && pattern_.text_of(term.size_name) == name) return term.size_name;
+    }
+    return {};
+  }
+
   void take_given() {
     for (const AxisSize& size : given_) {
       const auto axis = std::find_if(axes_.begin(), axes_.end(),
                                      [&](const Unknown& a) { return a.name == size.name; });
       if (size.size < 0) {
-        const auto term =
-            std::find_if(pattern_.terms.begin(), pattern_.terms.end(), [&](const Term& t) {
-              return t.kind == TermKind::name && pattern_.name_of(t) == size.name;
-            });
         raise(ErrorKind::axis_argument,
               "axis '" + axis->name + "' is given the size " + to_string(size.size) +
                   ", which is negative",
-              {{term->span, to_string(size.size)}});
+              {{place_of(size.name), to_string(size.size)}});
       }
       if (axis->size && *axis->size != size.size) {
         raise(ErrorKind::axis_argument,
@@ -188,7 +206,8 @@ class Solver {
       for_each_position(k, [&](std::uint32_t i, std::size_t position) {
         const Term& term = pattern_.terms[i];
         const Size size = shapes_[k][position];
-        if (axis_of_[i] >= 0) learn(axis_of_[i], size, k, term.span);
+        if (axis_of_[i] >= 0)
+          learn(axis_of_[i], size, k, is_brace(i) ? term.size_name : term.span);
         const bool is_one =
             term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
         if (axis_of_[i] < 0 && is_one && size != 1) {
@@ -262,6 +281,8 @@ class Solver {
       progress = false;
       for_each_group([&](const Group& group) { progress |= take_group(group); });
     }
+  }
+  void require_groups_solved() const {
     // What is left is 0 divided by 0, since check_pattern() wants one unknown size at most.
     for_each_group([&](const Group& group) {
       const Factors factors = factors_of(group);
@@ -374,8 +395,207 @@ class Solver {
     return true;
   }
 
+  // --- braces ---
+
+  /// What a brace adds up: the constants, and what each axis is multiplied by.
+  struct Sum {
+    Size constant = 0;
+    std::vector<DimIndex::Term> terms;
+  };
+  Sum sum_of(std::uint32_t brace) const {
+    Sum sum;
+    bool overflows = false;
+    for (std::uint32_t j = brace + 1; j < pattern_.terms[brace].next; ++j) {
+      const Term& term = pattern_.terms[j];
+      if (term.kind == TermKind::constant) {
+        overflows |= add_overflows(sum.constant, term.coefficient * term.value, sum.constant);
+        continue;
+      }
+      const auto same =
+          std::find_if(sum.terms.begin(), sum.terms.end(),
+                       [&](const DimIndex::Term& t) { return t.axis == axis_of_[j]; });
+      if (same == sum.terms.end())
+        sum.terms.push_back({axis_of_[j], term.coefficient});
+      else
+        overflows |= add_overflows(same->coefficient, term.coefficient, same->coefficient);
+    }
+    if (overflows) raise_overflow(brace);
+    std::erase_if(sum.terms, [](const DimIndex::Term& t) { return t.coefficient == 0; });
+    return sum;
+  }
+  [[noreturn]] void raise_overflow(std::uint32_t brace) const {
+    raise(ErrorKind::overflow,
+          "the indices of " + quoted(pattern_.text_of(pattern_.terms[brace].span)) +
+              " exceed 63 bits",
+          {{pattern_.terms[brace].span, ""}});
+  }
+  static Size absolute(Size size) { return size < 0 ? -size : size; }
+  static Size after_begin(Size constant) { return constant < 0 ? -constant : Size(0); }
+
+  /// From the least index of a brace to the greatest; axis `without`, and those that are not known,
+  /// left out.
+  Size reach_of(std::uint32_t brace, const Sum& sum, int without = -1) const {
+    Size reach = 0;
+    for (const DimIndex::Term& term : sum.terms) {
+      const std::optional<Size>& size = axes_[static_cast<std::size_t>(term.axis)].size;
+      if (term.axis == without || !size || *size == 0) continue;
+      Size steps = *size - 1;
+      if (multiply_overflows(absolute(term.coefficient), steps, steps) ||
+          add_overflows(reach, steps, reach))
+        raise_overflow(brace);
+    }
+    return reach;
+  }
+  std::size_t unknowns_of(const Sum& sum) const {
+    return static_cast<std::size_t>(
+        std::count_if(sum.terms.begin(), sum.terms.end(), [&](const DimIndex::Term& term) {
+          return !axes_[static_cast<std::size_t>(term.axis)].size;
+        }));
+  }
+
+  /// A dimension of an input that is a brace: its term, its size, the operand.
+  template <class F>
+  void for_each_brace(F&& f) const {
+    for (std::size_t k = 0; k < inputs().size(); ++k) {
+      for_each_position(k, [&](std::uint32_t i, std::size_t position) {
+        if (is_brace(i)) f(Group{i, shapes_[k][position], k});
+      });
+    }
+  }
+
+  /// The largest size of an axis with which a brace reads inside, or, with a constant below 0, as
+  /// far behind the end as before the beginning.
+  struct Most {
+    Size size = 0;
+    Group from{};
+    bool is_of_all = true;  // no brace that names the axis has another unknown one
+  };
+  std::optional<Most> most_by_braces(int axis) const {
+    std::optional<Most> most;
+    bool is_of_all = true;
+    for_each_brace([&](const Group& brace) {
+      const Sum sum = sum_of(brace.term);
+      const auto term =
+          std::find_if(sum.terms.begin(), sum.terms.end(),
+                       [&](const DimIndex::Term& t) { return t.axis == axis; });
+      if (term == sum.terms.end()) return;
+      if (unknowns_of(sum) > 1) {
+        is_of_all = false;
+        return;
+      }
+      const Size room = brace.size - 1 + after_begin(sum.constant) - sum.constant -
+                        reach_of(brace.term, sum, axis);
+      if (room < 0) raise_nothing_read(brace, sum, axis);
+      const Size size = room / absolute(term->coefficient) + 1;
+      if (!most || size < most->size) most = Most{size, brace};
+    });
+    if (most) most->is_of_all = is_of_all;
+    return most;
+  }
+
+  /// Gives axes that only braces name their sizes: those all of whose braces name no other unknown
+  /// axis; where there is none, those of which one brace does not. Whether there was any.
+  bool take_braces() {
+    std::vector<std::pair<std::size_t, Most>> found;
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].size) continue;
+      if (const std::optional<Most> most = most_by_braces(static_cast<int>(a)))
+        found.emplace_back(a, *most);
+    }
+    const bool has_sure = std::any_of(found.begin(), found.end(),
+                                      [](const auto& f) { return f.second.is_of_all; });
+    for (const auto& [a, most] : found) {
+      if (has_sure && !most.is_of_all) continue;
+      axes_[a].size = most.size;
+      axes_[a].source = {operand(most.from.operand), pattern_.terms[most.from.term].span};
+    }
+    return !found.empty();
+  }
+
+  /// The indices of a brace as numbers: "y + 5 - 1 with ky = 3 in operand 2".
+  [[noreturn]] void raise_nothing_read(const Group& brace, const Sum& sum, int unknown) const {
+    const Term& term = pattern_.terms[brace.term];
+    std::vector<Mark> marks{{term.span, to_string(brace.size)}};
+    std::string sizes;
+    for (const DimIndex::Term& t : sum.terms) {
+      const Unknown& a = axes_[static_cast<std::size_t>(t.axis)];
+      if (t.axis == unknown) continue;
+      sizes += (sizes.empty() ? "" : ", ") + a.name + " = " + to_string(*a.size) + " in " +
+               a.source.where;
+      if (a.source.span && !(*a.source.span == term.span))
+        marks.push_back({*a.source.span, to_string(*a.size)});
+    }
+    const Size reach = reach_of(brace.term, sum, unknown), first = sum.constant;
+    raise(ErrorKind::size,
+          quoted(pattern_.text_of(term.span)) + " reads nothing: its indices are " +
+              (unknown < 0 ? "" : "at least ") + "from " + to_string(first) + " to " +
+              to_string(first + reach) + ", " + operand(brace.operand) + " has " +
+              to_string(brace.size) + " elements there" +
+              (sizes.empty() ? "" : " (" + sizes + ")"),
+          marks, unknown < 0 ? "" : "a constant '- p' reads p places before and behind the tensor");
+  }
+
+  /// Every brace has all sizes, and an index inside its operand, if there are indices at all. What
+  /// only moves elements reads inside and writes each place once.
+  void require_braces_read() const {
+    for (std::uint32_t i = 0; i < pattern_.terms.size(); ++i) {
+      const Term& term = pattern_.terms[i];
+      const bool is_known = term.kind != TermKind::name || axes_[static_cast<std::size_t>(axis_of_[i])].size;
+      if (is_known) continue;
+      raise(ErrorKind::inference, "the size of axis '" + axis_at(i).name + "' cannot be found",
+            {{term.span, ""}}, "give its size with the call");
+    }
+    for_each_brace([&](const Group& brace) {
+      const Sum sum = sum_of(brace.term);
+      const Size last = sum.constant + reach_of(brace.term, sum);
+      const bool is_empty =
+          std::any_of(sum.terms.begin(), sum.terms.end(),
+                      [&](const DimIndex::Term& t) { return size_of_axis(t.axis) == 0; });
+      if (is_empty) return;
+      if (last < 0 || sum.constant > brace.size - 1) raise_nothing_read(brace, sum, -1);
+      if (op_ == Operation::rearrange && (sum.constant < 0 || last > brace.size - 1))
+        raise_outside(brace, sum.constant, last);
+    });
+  }
+  [[noreturn]] void raise_outside(const Group& brace, Size first, Size last) const {
+    const Term& term = pattern_.terms[brace.term];
+    raise(ErrorKind::size,
+          quoted(pattern_.text_of(term.span)) + " reads from " + to_string(first) + " to " +
+              to_string(last) + ", " + operand(brace.operand) + " has " + to_string(brace.size) +
+              " elements there",
+          {{term.span, to_string(brace.size)}},
+          "rearrange reads inside its operand; ein::pad makes it longer first");
+  }
+
+  /// Index and size of the dimension of a brace; an axis with a negative coefficient runs
+  /// backwards. The size is that of an output.
+  std::pair<DimIndex, Size> index_of_brace(std::uint32_t brace) const {
+    const Sum sum = sum_of(brace);
+    DimIndex dim{sum.constant, sum.terms};
+    for (const DimIndex::Term& term : dim.terms) {
+      const Size size = size_of_axis(term.axis);
+      if (term.coefficient < 0 && !(size == 0)) dim.offset -= term.coefficient * (size - 1);
+    }
+    Size length = 0;
+    if (axis_of_[brace] >= 0) return {std::move(dim), size_of_axis(axis_of_[brace])};
+    const Size reach = reach_of(brace, sum);
+    if (add_overflows(sum.constant - after_begin(sum.constant) + 1, reach, length))
+      raise_overflow(brace);
+    return {std::move(dim), length};
+  }
+  /// The size of an output's brace is no less than 0.
+  void require_size(std::uint32_t i, Size size) const {
+    if (!is_brace(i) || size >= 0) return;
+    raise(ErrorKind::size,
+          quoted(pattern_.text_of(pattern_.terms[i].span)) + " has a negative size: " +
+              to_string(size),
+          {{pattern_.terms[i].span, to_string(size)}},
+          "name its size in the braces, '{... : h}', and give it with the call");
+  }
+
   /// The position along the dimension that a term describes, and the dimension's size.
   std::pair<DimIndex, Size> index_of(std::uint32_t i) const {
+    if (is_brace(i)) return index_of_brace(i);
     DimIndex dim;
     const Term& term = pattern_.terms[i];
     for (std::uint32_t j = i; j < term.next; ++j) {
@@ -416,6 +636,7 @@ class Solver {
       solved.reads.push_back(std::move(read));
     }
     for (const Unknown& axis : axes_) solved.axes.push_back({axis.name, *axis.size});
+    solved.has_braces = pattern_.has_braces();
     solved.marked.assign(axes_.size(), 0);
     for (std::size_t i = 0; i < pattern_.terms.size(); ++i) {
       if (!pattern_.terms[i].marked) continue;
@@ -435,6 +656,7 @@ class Solver {
         return;
       }
       auto [dim, extent] = index_of(i);
+      require_size(i, extent);
       solved.shape.push_back(extent);
       solved.write.push_back(std::move(dim));
     });

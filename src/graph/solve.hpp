@@ -16,6 +16,7 @@ struct Solved {
   Access write;               // empty for patterns without an output
   Shape shape;                // of the result
   std::vector<char> marked;   // whether each axis is in brackets
+  bool has_braces = false;    // reads may leave their operands, and writes meet or leave the result
 };
 
 /// Solves the sizes of a pattern of any operation but pack and unpack. Every size known from

@@ -39,6 +39,9 @@ class Checker {
     if (pattern_.has_placements()) check_placements();
     check_sizes();
     check_given();
+    if (has_output() && !more_given_) {
+      for (const Term& term : pattern_.terms) check_size_name(term);
+    }
     check_solvable();
     if (op_ == Operation::einsum && lone_sums_ == LoneSums::refused) check_sums();
     return mistake_;
@@ -134,11 +137,16 @@ class Checker {
           if (!mistake_ && !may_group(side, term))
             complain(Complaint::group_is_not_allowed, term.span);
           break;
+        case TermKind::brace:
+          if (!form_.has_braces) complain(Complaint::brace_is_not_allowed, term.span);
+          if (is_in_a_group(side, term)) complain(Complaint::brace_is_inside_a_group, term.span);
+          break;
         case TermKind::number:
           if (packs() || is_of_a_mesh(op_)) complain(Complaint::number_is_not_allowed, term.span);
           break;
         case TermKind::ellipsis:
         case TermKind::name:
+        case TermKind::constant:
           break;
       }
     }
@@ -391,10 +399,19 @@ class Checker {
     }
   }
 
+  /// Whether a brace gives its dimension's size this name.
+  constexpr bool names_a_dimension(std::string_view name) const {
+    for (const Term& term : pattern_.terms) {
+      if (term.size_name.end > 0 && pattern_.text_of(term.size_name) == name) return true;
+    }
+    return false;
+  }
+
   constexpr void check_given() {
     for (std::size_t i = 0; i < given_.size() && !mistake_; ++i) {
       bool used = false;
       for (const Side& side : pattern_.sides) used |= find(side, given_[i]) != nullptr;
+      used |= names_a_dimension(given_[i]);
       if (!used || !form_.has_groups) {
         complain(Complaint::axis_size_is_not_of_the_pattern, {}, {}, static_cast<std::int64_t>(i));
       }
@@ -408,35 +425,37 @@ class Checker {
   constexpr bool has_a_group_among_inputs() const {
     for (const Side& side : pattern_.inputs()) {
       for (const Term& term : terms_of(side)) {
-        if (term.kind == TermKind::group) return true;
+        if (term.has_members()) return true;
       }
     }
     return false;
   }
 
-  /// Every group must come to have at most one unknown size, once all others are known: from an
-  /// argument, from a dimension of its own in some input, or from another group.
+  /// Every group and brace must come to have at most one unknown size, once all others are known:
+  /// from an argument, from a dimension of its own in some input, or from another group or brace.
   constexpr void check_solvable() {
     if (mistake_ || !form_.has_groups || more_given_ || op_ == Operation::layer ||
         !has_a_group_among_inputs())
       return;
     List<char> known(pattern_.terms.size(), 0);
-    const auto learn = [&](const Term& found) {
+    const auto learn_name = [&](std::string_view name) {
       for (std::size_t i = 0; i < known.size(); ++i) {
         const Term& term = pattern_.terms[i];
-        if (term.kind == TermKind::name && pattern_.name_of(term) == pattern_.name_of(found))
-          known[i] = 1;
+        if (term.kind == TermKind::name && pattern_.name_of(term) == name) known[i] = 1;
       }
     };
+    const auto learn = [&](const Term& found) { learn_name(pattern_.name_of(found)); };
     for (const Side& side : pattern_.inputs()) {
       for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
         if (pattern_.terms[i].kind == TermKind::name) learn(pattern_.terms[i]);
+        if (pattern_.terms[i].size_name.end > 0)
+          learn_name(pattern_.text_of(pattern_.terms[i].size_name));
       }
-      for (const Term& term : terms_of(side)) {
-        const bool is_told = term.kind == TermKind::name && (is_given(pattern_.name_of(term)) ||
-                                                             size_of(pattern_.name_of(term)) > 0);
-        if (is_told) learn(term);
-      }
+    }
+    for (const Term& term : pattern_.terms) {
+      const bool is_told = term.kind == TermKind::name && (is_given(pattern_.name_of(term)) ||
+                                                           size_of(pattern_.name_of(term)) > 0);
+      if (is_told) learn(term);
     }
     for (bool progress = true; progress;) {
       progress = false;
@@ -460,9 +479,19 @@ class Checker {
           }
         }
       }
-      if (!progress && stuck)
-        complain(Complaint::group_has_more_than_one_unknown_size, stuck->span);
+      if (!progress && stuck) {
+        complain(stuck->kind == TermKind::brace ? Complaint::brace_has_more_than_one_unknown_size
+                                                : Complaint::group_has_more_than_one_unknown_size,
+                 stuck->span);
+      }
     }
+  }
+  /// The name that a brace of the output gives its size is that of a size which is known.
+  constexpr void check_size_name(const Term& brace) {
+    if (brace.size_name.end == 0 || brace.span.begin < pattern_.inputs().back().span.end) return;
+    const std::string_view name = pattern_.text_of(brace.size_name);
+    if (!is_given(name) && size_of(name) == 0 && !is_in_an_input(name))
+      complain(Complaint::axis_size_is_missing, brace.size_name);
   }
 
   /// Of each term whether it is a name that stands once in the pattern. By a table of hashes, as

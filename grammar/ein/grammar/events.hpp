@@ -27,10 +27,14 @@ struct Reading {
   bool in_brackets = false;
   SourceSpan bracket{};  // the one that opened last
   std::uint32_t bracket_first = 0;
+  bool in_brace = false;
+  std::uint32_t brace = 0;        // the one that opened last
+  std::int64_t coefficient = 1;   // of the next name in it
+  bool names_a_size = false;      // the next name in it
 
   constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
     const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
-    buffer.terms.push_back({kind, span, next, value, in_brackets, {}});
+    buffer.terms.push_back({kind, span, next, value, in_brackets, {}, 1, {}});
   }
   constexpr void end_side(std::uint32_t end, std::uint32_t next_begin) {
     const auto last = static_cast<std::uint32_t>(buffer.terms.size());
@@ -78,11 +82,50 @@ constexpr void close_group(Reading& r, SourceSpan span) {
   group.next = static_cast<std::uint32_t>(r.buffer.terms.size());
 }
 
+constexpr void open_brace(Reading& r, SourceSpan span) {
+  r.in_brace = true;
+  r.brace = static_cast<std::uint32_t>(r.buffer.terms.size());
+  r.coefficient = 1;
+  r.names_a_size = false;
+  r.add(TermKind::brace, span);
+}
+constexpr void close_brace(Reading& r, SourceSpan span) {
+  Term& brace = r.buffer.terms[r.brace];
+  brace.span.end = span.end;
+  brace.next = static_cast<std::uint32_t>(r.buffer.terms.size());
+  r.in_brace = false;
+}
+constexpr void add_in_brace(Reading& r, TermKind kind, SourceSpan span, std::int64_t value = 0) {
+  if (r.names_a_size) {
+    r.buffer.terms[r.brace].size_name = span;
+    return;
+  }
+  r.add(kind, span, value);
+  r.buffer.terms.back().coefficient = r.coefficient;
+}
+/// The number before '*' is the coefficient of the name behind it.
+constexpr void take_coefficient(Reading& r) {
+  const Term last = r.buffer.terms.back();
+  if (last.kind != TermKind::constant)
+    return r.complain(Complaint::coefficient_is_no_number, last.span);
+  if (last.value == 0) return r.complain(Complaint::number_is_zero, last.span);
+  r.buffer.terms.pop_back();
+  r.coefficient = last.coefficient * last.value;
+}
+constexpr void add_number(Reading& r, SourceSpan span) {
+  if (!r.in_brace)
+    return with_number(r, span,
+                       [&](std::int64_t value) { r.add(TermKind::number, span, value); });
+  const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
+  if (value < 0) return r.complain(Complaint::number_is_too_large, span);
+  add_in_brace(r, TermKind::constant, span, value);
+}
+
 /// A rule of a pattern has matched; `span` is the text.
 constexpr void on(Event event, Reading& r, SourceSpan span) {
   switch (event) {
     case Event::name:
-      return r.add(TermKind::name, span);
+      return r.in_brace ? add_in_brace(r, TermKind::name, span) : r.add(TermKind::name, span);
     case Event::mesh_axis:
       return add_mesh_axis(r.buffer.terms.back().placed, span);
     case Event::ellipsis:
@@ -94,8 +137,7 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
     case Event::axis_size:
       return with_number(r, span, [&](std::int64_t size) { r.buffer.terms.back().value = size; });
     case Event::number:
-      return with_number(r, span,
-                         [&](std::int64_t value) { r.add(TermKind::number, span, value); });
+      return add_number(r, span);
     case Event::open:
       return open_group(r, span);
     case Event::close:
@@ -107,6 +149,19 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
       return;
     case Event::close_bracket:
       r.in_brackets = false;
+      return;
+    case Event::open_brace:
+      return open_brace(r, span);
+    case Event::close_brace:
+      return close_brace(r, span);
+    case Event::times:
+      return take_coefficient(r);
+    case Event::plus:
+    case Event::minus:
+      r.coefficient = event == Event::plus ? 1 : -1;
+      return;
+    case Event::colon:
+      r.names_a_size = true;
       return;
     case Event::comma:
       return r.end_side(span.begin, span.end);
@@ -181,6 +236,24 @@ constexpr Mistake explain_at_sign(std::string_view text, std::span<const Term> t
   return {Complaint::only_a_named_axis_is_placed, {begin, rest.end}, {}, 0};
 }
 
+/// Why the text of a brace does not go on at `at`.
+constexpr Mistake explain_brace(const Reading& r, std::uint32_t at) {
+  const std::string_view text = r.text;
+  const std::uint32_t open = r.buffer.terms[r.brace].span.begin;
+  const char c = at < text.size() ? text[at] : '\0';
+  const bool is_arrow = text.substr(at, 2) == "->" || (c == '>' && text[at - 1] == '-');
+  if (at == text.size() || c == ',' || c == '{' || is_arrow)
+    return {Complaint::brace_is_not_closed, {open, open + 1}, {}, 0};
+  if (c == '}' && r.buffer.terms.size() == r.brace + 1 && r.coefficient == 1)
+    return {Complaint::brace_is_empty, {open, at + 1}, {}, 0};
+  std::uint32_t before = at;
+  while (before > open && text[before - 1] == ' ') --before;
+  const std::uint32_t end = at + 1 > end_of_words(text, at) ? at + 1 : end_of_words(text, at);
+  if (text[before - 1] == '*' && c >= '0' && c <= '9')
+    return {Complaint::coefficient_is_no_number, {before - 1, end}, {}, 0};
+  return {Complaint::index_is_malformed, {at, end}, {open, open + 1}, 0};
+}
+
 /// Why the text does not go on at `at` as the grammar wants. The language is LL(1), so the place of
 /// a failed `must` is the place of the mistake.
 constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
@@ -190,6 +263,7 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   const std::string_view text = r.text;
   const char c = at < text.size() ? text[at] : '\0';
   const bool is_arrow = text.substr(at, 2) == "->";
+  if (r.in_brace) return explain_brace(r, at);
   const bool is_mesh_axis = at > 0 && text[at - 1] == '@';
   if (is_mesh_axis && !is_word_byte(c)) return mistake(Complaint::mesh_axis_is_missing, at - 1, at);
   // Behind '=' is a number, and before it a name.
@@ -204,6 +278,7 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
       return mistake(Complaint::brackets_are_empty, r.bracket.begin, at + 1);
     if (c == '[') return mistake(Complaint::brackets_are_nested, at, at + 1);
     if (c == '(') return mistake(Complaint::group_is_inside_brackets, at, at + 1);
+    if (c == '{') return mistake(Complaint::brace_is_inside_brackets, at, at + 1);
     const bool group_ends = c == ')' && r.depth > 0;
     if (at == text.size() || c == ',' || is_arrow || group_ends) {
       return mistake(Complaint::bracket_is_not_closed, r.bracket.begin, r.bracket.end);
@@ -215,6 +290,7 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
   }
   if (c == ']') return mistake(Complaint::bracket_closes_nothing, at, at + 1);
   if (c == ')') return mistake(Complaint::parenthesis_closes_nothing, at, at + 1);
+  if (c == '}') return mistake(Complaint::brace_closes_nothing, at, at + 1);
   if (is_arrow) return mistake(Complaint::arrow_is_repeated, at, at + 2);
   if (c == ',') return mistake(Complaint::comma_after_the_arrow, at, at + 1);
   if (c == '-' || c == '>') return mistake(Complaint::arrow_is_malformed, at, at + 1);

@@ -92,6 +92,7 @@ class TypeInference {
     for (int pass = 0; pass < 2; ++pass) {
       for (const GroupUse& use : groups_) take_group(use);
     }
+    for (const GroupUse& use : braces_) take_brace(use);
     if (moves_ == Moves::yes) place_result();
     if (pattern_.has_arrow) check_places_of_result();
     InferredType type;
@@ -257,6 +258,8 @@ class TypeInference {
       learn(axis_of_[i], type, term.span);
     } else if (term.kind == TermKind::number || term.next == i + 1) {
       if (type.size >= 0 && type.size != 1) complain(Complaint::axis_is_not_of_size_one, term.span);
+    } else if (term.kind == TermKind::brace) {
+      braces_.push_back({i, type});
     } else {
       groups_.push_back({i, type});
     }
@@ -316,6 +319,133 @@ class TypeInference {
     } else if (known != 0) {
       axes_[static_cast<std::size_t>(unknown)].type.size = use.type.size / known;
     }
+  }
+
+  // --- braces ---
+
+  /// A number and names, each with a coefficient: written as the size of a type.
+  struct SizeSum {
+    std::int64_t constant = 0;
+    Text text{};
+    constexpr void add(std::int64_t coefficient, const Axis& axis) {
+      if (axis.type.size >= 0) {
+        constant += coefficient * axis.type.size;
+        return;
+      }
+      add(coefficient, axis.type.name.empty() ? axis.name : axis.type.name, axis.type.is_sum);
+    }
+    constexpr void add(std::int64_t coefficient, std::string_view name, bool is_sum) {
+      if (coefficient < 0 || !text.empty()) text.add(coefficient < 0 ? "-" : "+");
+      const std::int64_t times = coefficient < 0 ? -coefficient : coefficient;
+      if (times != 1) {
+        text.add(times);
+        text.add("*");
+      }
+      if (is_sum) text.add("(");
+      text.add(name);
+      if (is_sum) text.add(")");
+    }
+    /// The text of the whole.
+    constexpr Text whole() const {
+      Text all = text;
+      if (text.empty() || constant > 0) {
+        if (!text.empty()) all.add("+");
+        all.add(constant);
+      } else if (constant < 0) {
+        all.add("-");
+        all.add(-constant);
+      }
+      return all;
+    }
+  };
+  static constexpr std::int64_t absolute(std::int64_t number) {
+    return number < 0 ? -number : number;
+  }
+  /// The constants that a brace adds.
+  constexpr std::int64_t constant_of(std::uint32_t brace) const {
+    std::int64_t sum = 0;
+    for (std::uint32_t j = brace + 1; j < pattern_.terms[brace].next; ++j) {
+      if (pattern_.terms[j].kind == TermKind::constant)
+        sum += pattern_.terms[j].coefficient * pattern_.terms[j].value;
+    }
+    return sum;
+  }
+  constexpr bool is_in_another_brace(std::uint32_t brace, int axis) const {
+    for (const GroupUse& use : braces_) {
+      for (std::uint32_t j = use.term + 1; j < pattern_.terms[use.term].next; ++j) {
+        if (use.term != brace && axis_of_[j] == axis) return true;
+      }
+    }
+    return false;
+  }
+
+  /// The size of the one axis that nothing else gives a size or a name, as the run-time solver
+  /// finds it: a number, or with steps of 1 what remains of the dimension.
+  constexpr void take_brace(const GroupUse& use) {
+    const Term& brace = pattern_.terms[use.term];
+    if (brace.size_name.end > 0 && use.type.size >= 0) {
+      for (std::size_t a = 0; a < axes_.size(); ++a) {
+        if (axes_[a].name == pattern_.text_of(brace.size_name)) axes_[a].type.size = use.type.size;
+      }
+    }
+    const std::int64_t constant = constant_of(use.term);
+    const bool has_name = use.type.size < 0 && !use.type.name.empty();
+    if (use.type.size < 0 && !has_name) return;
+    SizeSum room;
+    if (has_name)
+      room.add(1, use.type.name, use.type.is_sum);
+    else
+      room.constant = use.type.size;
+    room.constant += (constant < 0 ? -constant : 0) - constant;
+    std::uint32_t unknown = 0;
+    for (std::uint32_t j = use.term + 1; j < brace.next; ++j) {
+      if (axis_of_[j] < 0) continue;
+      const Axis& axis = axis_at(j);
+      const std::int64_t step = absolute(pattern_.terms[j].coefficient);
+      if (axis.type.size < 0 && axis.type.name.empty()) {
+        if (unknown > 0 || is_in_another_brace(use.term, axis_of_[j])) return;
+        unknown = j;
+        continue;
+      }
+      room.add(-step, axis);
+      room.constant += step;
+    }
+    if (unknown == 0) return;
+    Axis& axis = axes_[static_cast<std::size_t>(axis_of_[unknown])];
+    const std::int64_t step = absolute(pattern_.terms[unknown].coefficient);
+    if (room.text.empty()) {
+      if (room.constant < 1) return complain(Complaint::brace_reads_nothing, brace.span);
+      axis.type.size = (room.constant - 1) / step + 1;
+    } else if (step == 1) {
+      sums_.push_back(room.whole());
+      axis.type.name = sums_.back().view();
+      axis.type.is_sum = room.constant != 0 || !has_name || use.type.is_sum ||
+                         room.text.view() != use.type.name;
+    }
+  }
+  /// The size of a brace of the result.
+  constexpr void write_brace(std::uint32_t term, Text& text) const {
+    const Term& brace = pattern_.terms[term];
+    if (brace.size_name.end > 0) {
+      const std::string_view name = pattern_.text_of(brace.size_name);
+      for (const Axis& axis : axes_) {
+        if (axis.name == name) return write(axis, text);
+      }
+      for (const GivenSize& given : given_) {
+        if (given.name == name && given.size >= 0) return text.add(given.size);
+      }
+      return text.add(name);
+    }
+    const std::int64_t constant = constant_of(term);
+    SizeSum size;
+    size.constant = constant + 1 - (constant < 0 ? -constant : 0);
+    for (std::uint32_t j = term + 1; j < brace.next; ++j) {
+      if (axis_of_[j] < 0) continue;
+      const std::int64_t step = absolute(pattern_.terms[j].coefficient);
+      size.add(step, axis_at(j));
+      size.constant -= step;
+    }
+    text.add(size.text.empty() && size.constant < 0 ? Text("_").view() : size.whole().view());
   }
 
   /// Dimensions [first, last) of operand k's type lie under the ellipsis; exactly those if `exact`.
@@ -567,6 +697,8 @@ class TypeInference {
         write_marked(i, fate, text);
       } else if (term.kind == TermKind::group) {
         write_group(i, text);
+      } else if (term.kind == TermKind::brace) {
+        write_brace(i, text);
       } else {
         text.add("1");
       }
@@ -581,7 +713,8 @@ class TypeInference {
   const MarkedAxes* marked_;
   List<int> axis_of_;
   List<Axis> axes_;
-  List<GroupUse> groups_;
+  List<GroupUse> groups_, braces_;
+  List<Text> sums_;  // names of sizes that braces made
   List<Text> ellipsis_texts_;
   List<AxisType> ellipsis_types_;
   bool has_ellipsis_ = false;

@@ -55,6 +55,7 @@ class List {
   constexpr const T* end() const { return items_ + size_; }
   constexpr T& operator[](std::size_t i) { return items_[i]; }
   constexpr const T& operator[](std::size_t i) const { return items_[i]; }
+  constexpr void pop_back() { --size_; }
   constexpr T& back() { return items_[size_ - 1]; }
   constexpr const T& back() const { return items_[size_ - 1]; }
 

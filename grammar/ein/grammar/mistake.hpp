@@ -29,6 +29,12 @@ namespace ein::grammar {
   X(brackets_are_empty)                          \
   X(brackets_are_nested)                         \
   X(group_is_inside_brackets)                    \
+  X(brace_is_not_closed)                         \
+  X(brace_closes_nothing)                        \
+  X(brace_is_empty)                              \
+  X(brace_is_inside_brackets)                    \
+  X(index_is_malformed)                          \
+  X(coefficient_is_no_number)                    \
   X(arrow_is_malformed)                          \
   X(arrow_is_repeated)                           \
   X(comma_after_the_arrow)                       \
@@ -48,6 +54,8 @@ namespace ein::grammar {
   X(packed_axes_are_repeated)                    \
   X(group_is_not_allowed)                        \
   X(number_is_not_allowed)                       \
+  X(brace_is_not_allowed)                        \
+  X(brace_is_inside_a_group)                     \
   X(brackets_are_not_allowed)                    \
   X(brackets_are_missing)                        \
   X(one_axis_in_brackets_is_wanted)              \
@@ -78,6 +86,7 @@ namespace ein::grammar {
   X(axis_size_is_given_twice)                    \
   X(axis_size_is_missing)                        \
   X(group_has_more_than_one_unknown_size)        \
+  X(brace_has_more_than_one_unknown_size)        \
   /* The types of the operands */                \
   X(type_is_malformed)                           \
   X(operand_has_another_rank_than_the_pattern)   \
@@ -86,6 +95,7 @@ namespace ein::grammar {
   X(axis_is_not_of_size_one)                     \
   X(group_has_another_size_than_its_axes)        \
   X(group_cannot_be_split_evenly)                \
+  X(brace_reads_nothing)                         \
   X(operands_have_different_dtypes)              \
   X(reduction_wants_a_floating_point_dtype)
 

@@ -5,14 +5,14 @@
 
 namespace ein::grammar {
 
-/// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit are
-/// parsed again when their plan is made.
+/// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit, and
+/// those with braces, are parsed again when their plan is made.
 class PackedPattern {
  public:
   constexpr PackedPattern() = default;
   constexpr explicit PackedPattern(const Pattern& pattern) {
     if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides ||
-        pattern.text.size() > UINT16_MAX)
+        pattern.text.size() > UINT16_MAX || pattern.has_braces())
       return;
     for (const Term& term : pattern.terms) {
       terms_[term_count_++] = {narrow(term.span.begin),
@@ -45,7 +45,9 @@ class PackedPattern {
                               t.next,
                               value_of(t, text),
                               t.marked,
-                              t.placed > 0 ? placed : SourceSpan{}});
+                              t.placed > 0 ? placed : SourceSpan{},
+                              1,
+                              {}});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];

@@ -26,18 +26,25 @@ enum class TermKind : std::uint8_t {
   ellipsis,  // ...
   packed,    // *
   group,     // ( ... ), followed by its members
+  brace,     // { ... }, followed by its members: names and constants that are added up
+  constant,  // a number in a brace
 };
 
-/// One word or group. Terms lie in the order of the text; a group's members follow it, up to
-/// `next`.
+/// One word, group or brace. Terms lie in the order of the text; the members of a group or a brace
+/// follow it, up to `next`.
 struct Term {
   TermKind kind = TermKind::name;
   SourceSpan span;
   std::uint32_t next = 0;  // index of the first term after this one and its members
-  std::int64_t value = 0;  // of a number; of a name the size that the pattern says, or 0
+  std::int64_t value = 0;  // of a number or constant; of a name the size that the pattern says, or 0
   bool marked = false;     // in brackets [ ]
   SourceSpan placed{};     // of a name: "@data@pod" right behind it, or empty
+  std::int64_t coefficient = 1;  // in a brace: what a name is multiplied by; of a constant the sign
+  SourceSpan size_name{};        // of a brace: the name of its dimension's size, or empty
 
+  constexpr bool has_members() const {
+    return kind == TermKind::group || kind == TermKind::brace;
+  }
   constexpr bool is_placed() const { return placed.begin < placed.end; }
   /// Whether it is one axis: a name, or a number above 1.
   constexpr bool is_axis() const {
@@ -84,6 +91,13 @@ struct Pattern {
     return terms.subspan(side.first, side.last - side.first);
   }
 
+  /// Whether a dimension is a function of indices.
+  constexpr bool has_braces() const {
+    for (const Term& term : terms) {
+      if (term.kind == TermKind::brace) return true;
+    }
+    return false;
+  }
   /// Whether an axis is split over the processes of a mesh.
   constexpr bool has_placements() const {
     for (const Term& term : terms) {

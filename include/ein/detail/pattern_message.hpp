@@ -133,6 +133,16 @@ constexpr Text with_outermost_placed(const Pattern& pattern, std::uint32_t group
          pattern.text_of({(std::min)(placed.end, all.end), all.end});
 }
 
+inline constexpr std::string_view brace_help =
+    "help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}'";
+
+/// Whether a brace opens before `span` and is not closed before it.
+constexpr bool is_in_a_brace(const Pattern& pattern, SourceSpan span) {
+  const std::size_t open = pattern.text.substr(0, span.begin).rfind('{');
+  const std::size_t close = pattern.text.substr(0, span.begin).rfind('}');
+  return open != std::string_view::npos && (close == std::string_view::npos || close < open);
+}
+
 /// Whether the word at `span` is an axis whose size the pattern says.
 constexpr bool says_size(const Pattern& pattern, SourceSpan span) {
   for (const Term& term : pattern.terms) {
@@ -192,7 +202,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "the pattern is longer than " + number_text(max_pattern_bytes) + " bytes"};
     case Complaint::unexpected_character:
       return {syntax, "unexpected character " + detail::shown_character(text),
-              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->'"};
+              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->'"};
     case Complaint::text_is_not_utf8:
       return {syntax, "the pattern is not valid UTF-8 here"};
     case Complaint::axis_name_begins_with_a_digit:
@@ -204,7 +214,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::words_touch:
       return {syntax, here + " is not an axis name", "help: put spaces around '...' and '*'"};
     case Complaint::number_is_zero:
-      return {syntax, "an anonymous axis has a size of at least 1"};
+      return {syntax, detail::is_in_a_brace(read, mistake.span)
+                          ? "a coefficient of 0 reads one place alone"
+                          : "an anonymous axis has a size of at least 1"};
     case Complaint::number_is_too_large:
       return {overflow, "the number " + here + " is too large"};
     case Complaint::parenthesis_is_not_closed:
@@ -223,6 +235,18 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "brackets are inside brackets"};
     case Complaint::group_is_inside_brackets:
       return {syntax, "a group is inside brackets", "help: name its axes one by one: '[h w]'"};
+    case Complaint::brace_is_not_closed:
+      return {syntax, "'{' is never closed"};
+    case Complaint::brace_closes_nothing:
+      return {syntax, "'}' closes nothing"};
+    case Complaint::brace_is_empty:
+      return {syntax, "braces '{ }' hold no index", detail::brace_help};
+    case Complaint::brace_is_inside_brackets:
+      return {syntax, "braces are inside brackets"};
+    case Complaint::index_is_malformed:
+      return {syntax, here + " does not go on an index in braces", detail::brace_help};
+    case Complaint::coefficient_is_no_number:
+      return {syntax, "a number stands left of '*' and a name right of it", detail::brace_help};
     case Complaint::arrow_is_malformed:
       return {syntax, "an arrow is written '->'"};
     case Complaint::arrow_is_repeated:
@@ -284,6 +308,12 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
                   : ""};
     case Complaint::number_is_not_allowed:
       return {ErrorKind::pattern, "a number has no meaning here"};
+    case Complaint::brace_is_not_allowed:
+      return {ErrorKind::pattern, "braces '{ }' have no meaning here",
+              "help: einsum, reduce, rearrange and map read at functions of indices"};
+    case Complaint::brace_is_inside_a_group:
+      return {ErrorKind::pattern, "braces are inside a group: they are a whole dimension",
+              "help: split the dimension first, with rearrange"};
     case Complaint::brackets_are_not_allowed:
       return {ErrorKind::pattern, form_of(op).brackets == Form::no_brackets
                                       ? Text("brackets '[ ]' have no meaning here")
@@ -400,6 +430,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::group_has_more_than_one_unknown_size:
       return {inference, "more than one size is unknown in " + here,
               "help: give the sizes of all axes of the group but one"};
+    case Complaint::brace_has_more_than_one_unknown_size:
+      return {inference, "more than one size is unknown in " + here,
+              "help: give the sizes of all axes of the braces but one"};
     case Complaint::type_is_malformed:
       return {syntax, "the axes of an operand's type are malformed here"};
     case Complaint::operand_has_another_rank_than_the_pattern:
@@ -417,6 +450,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {size, here + " has another size by the operand's type than by its axes"};
     case Complaint::group_cannot_be_split_evenly:
       return {divisibility, "axis " + here + " cannot be split evenly, by the operand's type"};
+    case Complaint::brace_reads_nothing:
+      return {size, here + " reads nothing inside, by the operand's type",
+              "help: a constant '- p' reads p places before and behind the tensor"};
     case Complaint::operands_have_different_dtypes:
       return {dtype,
               "operand " + number_text(mistake.argument + 1) +

@@ -1,0 +1,13 @@
+// expect: brace_is_not_allowed
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({8}), w = ein::ones({3});
+#ifdef MISTAKE
+  const auto y = ein::softmax(x, "{t} [k]");
+#else
+  const auto y = ein::softmax(x, "[k]");
+#endif
+  return y.shape() == ein::Shape{8} ? 0 : 1;
+}

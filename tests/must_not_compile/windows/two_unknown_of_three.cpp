@@ -1,0 +1,13 @@
+// expect: brace_has_more_than_one_unknown_size
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({8}), w = ein::ones({3});
+#ifdef MISTAKE
+  const auto y = ein::reduce(x, "{t + k + 2*j} -> t", "sum", "k"_a = 3);
+#else
+  const auto y = ein::reduce(x, "{t + k + 2*j} -> t", "sum", "j"_a = 2, "k"_a = 3);
+#endif
+  return y.shape() == ein::Shape{4} ? 0 : 1;
+}
