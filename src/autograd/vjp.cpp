@@ -122,7 +122,22 @@ class Builder {
   ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to,
                const Shape& shape) {
     if (from.access == to && graph_.op(from.id).shape == shape) return from.id;
+    if (is_window(to, shape, axes)) return sum_into(from, axes, to, shape);
     return add(move_op(from, axes, {to, shape}, graph_.op(from.id).dtype));
+  }
+
+  /// Whether reading so meets an element twice, or leaves the value.
+  static bool is_window(const Access& read, const Shape& shape, const std::vector<Axis>& axes) {
+    std::vector<Axis> used = axes;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if (!uses(read, static_cast<int>(a))) used[a].size = 1;
+    }
+    return !stays_inside(read, shape, axes) || !meets_once(read, used);
+  }
+  /// Adds values up at the places `to`, which may meet or lie outside, zeros elsewhere.
+  ValueId sum_into(const Points& from, const std::vector<Axis>& axes, const Access& to,
+                   const Shape& shape) {
+    return add(op_of(OpKind::reduce, {from}, {to, shape}, graph_.op(from.id).dtype), axes).id;
   }
 
   /// The adjoint of reading `to` from a value of `shape`, before it is moved there: what every
@@ -386,9 +401,12 @@ class Builder {
       const Shape shape = graph_.op(op.inputs[k]).shape;
       const DType dtype = graph_.op(op.inputs[k]).dtype;
       const bool direct =
-          kept.size() == axes_in(op.reads[k]).size() && covers(op.reads[k], shape, op.axes);
+          kept.size() == axes_in(op.reads[k]).size() &&
+          (covers(op.reads[k], shape, op.axes) || is_window(op.reads[k], shape, op.axes));
       const Access write = direct ? op.reads[k] : plain_access(kept);
-      Op turned = op_of(OpKind::contract, factors, {write, shape_of(write, op.axes)}, dtype);
+      Op turned =
+          op_of(OpKind::contract, factors,
+                {write, direct ? shape : shape_of(write, op.axes)}, dtype);
       give(op, k, add(std::move(turned), op.axes), op.axes);
     }
   }
@@ -481,14 +499,21 @@ class Builder {
 
   void pull_reduce(const Op& op, ValueId result, const Points& g) {
     if (!matters(op.inputs[0])) return;
+    if (op.combine == Combine::sum && (has_windows(graph_, op) || meets_in(op)))
+      return pull_window(op, g);
+    // Beside its operand a reduction meets nothing.
+    Points x{op.inputs[0], op.reads[0]};
+    if (op.combine != Combine::sum)
+      x.id = padded(graph_, x.id, x.access, op.axes,
+                    nothing_of(op.combine, graph_.op(x.id).dtype));
     if (op.combine == Combine::prod) {
       const DType compute = wide(op.dtype);
-      const Points others = products_of_others(op, {op.inputs[0], op.reads[0]});
+      const Points others = products_of_others(op, x);
       return give(op, 0, map(op.axes, {g, others}, Ex::input(0) * Ex::input(1), compute, compute),
                   op.axes);
     }
     if (op.combine != Combine::sum) {
-      return pull_combined(op, g, {result, op.write}, [&](const Points& from, Combine combine) {
+      return pull_combined(op, x, g, {result, op.write}, [&](const Points& from, Combine combine) {
         return reduce(combine, op, from, wide(op.dtype));
       });
     }
@@ -497,18 +522,27 @@ class Builder {
       const DType compute = wide(op.dtype);
       return give(op, 0, map(op.axes, {g}, Ex::input(0), compute, compute), op.axes);
     }
-    const ValueId x = op.inputs[0];
-    const DType dtype = graph_.op(x).dtype;
+    const DType dtype = graph_.op(x.id).dtype;
     const ValueId sent = converted(g.id, dtype);
-    accumulate(x, move({sent, g.access}, op.axes, op.reads[0], Shape(graph_.op(x).shape)));
+    accumulate(x.id, move({sent, g.access}, op.axes, op.reads[0], Shape(graph_.op(x.id).shape)));
+  }
+  /// Whether a reduction reads an element twice, at different indices of its axes.
+  bool meets_in(const Op& op) const {
+    return is_window(op.reads[0], graph_.op(op.inputs[0]).shape, op.axes);
+  }
+  /// Turned round: what each tuple read gets the cotangent of what it wrote.
+  void pull_window(const Op& op, const Points& g) {
+    const Op& x = graph_.op(op.inputs[0]);
+    Op turned = op_of(OpKind::reduce, {g}, {op.reads[0], x.shape}, x.dtype);
+    accumulate(op.inputs[0], add(std::move(turned), op.axes).id);
   }
 
-  /// Of the greatest or least of many and of their product. At the points of `op`, `g` is the
+  /// Of the greatest or least of many `x` and of their product. At the points of `op`, `g` is the
   /// cotangent of their result, `y`, and combined(from, how) the combination of all `from` that go
   /// into one result.
   template <class Combined>
-  void pull_combined(const Op& op, const Points& g, const Points& y, const Combined& combined) {
-    const Points x{op.inputs[0], op.reads[0]};
+  void pull_combined(const Op& op, const Points& x, const Points& g, const Points& y,
+                     const Combined& combined) {
     const DType compute = wide(op.dtype);
     const Ex value = Ex::input(0);
     switch (op.combine) {
@@ -592,7 +626,8 @@ class Builder {
     if (!matters(op.inputs[0])) return;
     const Points sent = at_positions(op, g.id);
     if (op.combine == Combine::sum) return give(op, 0, sent, op.axes);
-    pull_combined(op, sent, at_positions(op, result), [&](const Points& from, Combine combine) {
+    const Points x{op.inputs[0], op.reads[0]};
+    pull_combined(op, x, sent, at_positions(op, result), [&](const Points& from, Combine combine) {
       return at_positions(
           op, by_positions(OpKind::scatter, op, from, {op.write, op.shape}, combine).id);
     });

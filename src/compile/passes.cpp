@@ -13,6 +13,7 @@
 #include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
 #include "passes/slopes.hpp"
+#include "passes/windows.hpp"
 
 namespace ein::engine {
 namespace {
@@ -47,6 +48,7 @@ std::vector<ResultPlace> places_of(const Graph& graph, const Job& job) {
 Compilation lowered(Graph graph, const Job& job) {
   const bool is_function = job.of == Job::Of::function;
   Compilation made;
+  graph = after_pass("without_windows", without_windows(graph));
   graph = real_graph(std::move(graph), job.call, job.order);
   if (job.mesh) graph = process_graph(graph, job, made.placements);
   const std::vector<ResultPlace> places = places_of(graph, job);

@@ -1,10 +1,12 @@
 #include <ein/cost.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
 
+#include "cost/inside.hpp"
 #include "cost/tally.hpp"
 #include "graph/build.hpp"
 
@@ -45,7 +47,8 @@ template <>
 class Sizes<Count> {
  public:
   explicit Sizes(const Graph&) {}
-  Count operator()(const Axis& axis) const { return Count(std::int64_t{axis.size}); }
+  Count operator()(const Axis& axis) const { return number(axis.size); }
+  static Count number(Size size) { return Count(std::int64_t{size}); }
 };
 template <>
 class Sizes<Polynomial> {
@@ -64,6 +67,7 @@ class Sizes<Polynomial> {
                            axis.name == "_" || numbers_.contains(axis.name);
     return is_number ? Polynomial(axis.size) : Polynomial::axis(axis.name);
   }
+  static Polynomial number(Size size) { return Polynomial(size); }
 
  private:
   std::set<std::string> numbers_;
@@ -95,21 +99,51 @@ Tally<N> cost_of(const Graph& graph, ValueId id, const Sizes<N>& size_of_axis) {
     }
     return n;
   };
-  const N tuples = product([](int) { return true; });
-  const N results = product([&](int a) { return is_kept(op, a); });
-  const bool reduces = ein::reduces(op.write, op.axes);
+  N tuples = product([](int) { return true; });
+  N results = product([&](int a) { return is_kept(op, a); });
+  bool reduces = ein::reduces(op.write, op.axes);
+  const bool is_window = has_windows(graph, op);
+  if (is_window) {
+    tuples = 1;
+    for (const AxesTogether& together : axes_together(graph, op)) {
+      tuples *= together.is_cut ? size_of_axis.number(together.inside) : product([&](int a) {
+        return std::find(together.axes.begin(), together.axes.end(), a) != together.axes.end();
+      });
+    }
+    results = size_of_axis.number(1);
+    for (std::size_t d = 0; d < op.write.size(); ++d)
+      results *= size_of_axis.number(positions_inside(op.write[d], op.shape[d], op.axes));
+    reduces |= !meets_once(op.write, op.axes);
+  }
 
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const auto size = static_cast<std::int64_t>(size_of(graph.op(op.inputs[i]).dtype));
     // What is gathered lies elsewhere for each position.
     const bool is_indirect = op.kind == OpKind::gather && i == 0;
-    const N points = product(
+    N points = product(
         [&](int a) { return uses(op.reads[i], a) || (is_indirect && uses(op.reads[1], a)); });
+    // Windows share elements: each counts once.
+    const Shape& shape = graph.op(op.inputs[i]).shape;
+    const auto is_regular = [&](std::size_t d) {
+      const DimIndex& dim = op.reads[i][d];
+      const bool is_inside = !is_window || stays_inside({dim}, {shape[d]}, op.axes);
+      return is_inside && (dim.terms.size() < 2 || extent_of(dim, op.axes));
+    };
+    bool are_regular = true;
+    N elements = 1;
+    for (std::size_t d = 0; d < shape.rank() && !is_indirect; ++d) {
+      const DimIndex& dim = op.reads[i][d];
+      are_regular &= is_regular(d);
+      elements *= is_regular(d)
+                      ? product([&](int a) { return uses({dim}, a); })
+                      : size_of_axis.number(positions_inside(dim, shape[d], op.axes));
+    }
+    if (!are_regular) points = elements;
     // Of what a place writes to, the rest is read.
     const bool is_base = op.kind == OpKind::place && i == 1;
     tally.bytes_read += (is_base ? difference(N(numel(op.shape)), points) : points) * N(size);
   }
-  N written = op.kind == OpKind::place ? N(numel(op.shape)) : results;
+  N written = op.kind == OpKind::place || is_window ? N(numel(op.shape)) : results;
   if (op.kind == OpKind::scatter) written *= N(op.shape[static_cast<std::size_t>(op.dim)]);
   tally.bytes_written += written * N(static_cast<std::int64_t>(size_of(op.dtype)));
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "nest/combine.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -193,6 +194,120 @@ bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& a
     }
   }
   return true;
+}
+
+Range range_of(const DimIndex& dim, const std::vector<Axis>& axes) {
+  Range range{dim.offset, dim.offset};
+  for (const DimIndex::Term& term : dim.terms) {
+    const Size size = axes[static_cast<std::size_t>(term.axis)].size;
+    if (size == 0) return {};
+    (goes_backwards(term) ? range.first : range.last) += term.coefficient * (size - 1);
+  }
+  return range;
+}
+
+namespace {
+/// Whether it is one axis, as long as the dimension for all lengths: that asks nothing.
+bool is_whole(const DimIndex& dim, Size length, const std::vector<Axis>& axes) {
+  return always_equal(dim.offset, 0) && dim.terms.size() == 1 &&
+         is_one(dim.terms[0].coefficient) &&
+         always_equal(axes[static_cast<std::size_t>(dim.terms[0].axis)].size, length);
+}
+}  // namespace
+
+bool stays_inside(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    if (is_whole(access[d], shape[d], axes)) continue;
+    const Range range = range_of(access[d], axes);
+    if (range.first < 0 || range.last >= shape[d]) return false;
+  }
+  return true;
+}
+
+bool meets_once(const Access& access, const std::vector<Axis>& axes) {
+  std::vector<char> known(axes.size(), 0);
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a].size == 0) return true;
+    known[a] = axes[a].size == 1;
+  }
+  const auto size = [&](const DimIndex::Term& term) {
+    return axes[static_cast<std::size_t>(term.axis)].size;
+  };
+  // Dimension by dimension indices are found: where each step of an unknown axis is longer than all
+  // smaller ones together can go.
+  for (bool found = true; found;) {
+    found = false;
+    for (const DimIndex& dim : access) {
+      std::vector<DimIndex::Term> unknown;
+      for (const DimIndex::Term& term : dim.terms) {
+        if (term.coefficient != 0 && !known[static_cast<std::size_t>(term.axis)])
+          unknown.push_back(term);
+      }
+      for (DimIndex::Term& term : unknown) {
+        if (goes_backwards(term)) term.coefficient = -term.coefficient;
+      }
+      std::sort(unknown.begin(), unknown.end(),
+                [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
+      Size reach = 0;
+      bool is_clear = !unknown.empty();
+      for (const DimIndex::Term& term : unknown) {
+        is_clear &= term.coefficient > reach;
+        reach += term.coefficient * (size(term) - 1);
+      }
+      if (!is_clear) continue;
+      for (const DimIndex::Term& term : unknown) known[static_cast<std::size_t>(term.axis)] = 1;
+      found = true;
+    }
+  }
+  return std::find(known.begin(), known.end(), 0) == known.end();
+}
+
+bool has_windows(const Graph& graph, const Op& op) {
+  if (op.kind != OpKind::contract && op.kind != OpKind::reduce) return false;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (!stays_inside(op.reads[i], graph.op(op.inputs[i]).shape, op.axes)) return true;
+  }
+  return !covers(op.write, op.shape, op.axes);
+}
+
+ValueId padded(Graph& graph, ValueId value, Access& read, const std::vector<Axis>& axes,
+               const std::optional<Ex>& fill) {
+  const Shape shape = graph.op(value).shape;
+  const DType dtype = graph.op(value).dtype;
+  Place place{plain_access(shape.rank()), {}};
+  bool is_padded = false;
+  for (std::size_t d = 0; d < read.size(); ++d) {
+    const Range range = range_of(read[d], axes);
+    if (range.last < range.first) return value;  // nothing is read
+    const Size before = range.first < 0 ? -range.first : Size(0),
+               behind = range.last >= shape[d] ? range.last - shape[d] + 1 : Size(0);
+    is_padded |= before > 0 || behind > 0;
+    place.access[d].offset = before;
+    place.shape.push_back(before + shape[d] + behind);
+  }
+  if (!is_padded) return value;
+  for (std::size_t d = 0; d < read.size(); ++d) read[d].offset += place.access[d].offset;
+  Op op = op_of(OpKind::place, {{value, plain_access(shape.rank())}}, place, dtype);
+  op.axes = axes_of(shape);
+  if (fill) {
+    op.inputs.push_back(filled(graph, place.shape, dtype, *fill));
+    op.reads.push_back(op.write);
+  }
+  return append(graph, std::move(op));
+}
+
+Ex nothing_of(Combine combine, DType dtype) {
+  if (is_floating(dtype)) return Ex(identity<double>(combine));
+  return visit(dtype, [&]<class T>(std::type_identity<T>) {
+    return Ex::integer(convert<std::int64_t>(nothing<T>(combine)));
+  });
+}
+
+ValueId filled(Graph& graph, const Shape& shape, DType dtype, const Ex& element) {
+  Op op = plain_op(OpKind::map, dtype, shape);
+  op.expr = element;
+  op.compute = compute_type(dtype);
+  return append(graph, std::move(op));
 }
 
 namespace {

@@ -32,6 +32,12 @@ std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes
 /// A value in another dtype.
 ValueId converted(Graph& graph, ValueId value, DType to);
 
+/// A value all of whose elements are `element`.
+ValueId filled(Graph& graph, const Shape& shape, DType dtype, const Ex& element);
+
+/// The combination of no elements of `dtype`.
+Ex nothing_of(Combine combine, DType dtype);
+
 /// The number of points that axes of these sizes have, as a constant.
 Ex points_of(std::span<const Size> sizes);
 
@@ -71,6 +77,27 @@ Size packed_size(MatrixFunction function, Size rows, Size columns);
 
 /// Whether an access meets each element of a value of `shape` exactly once.
 bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
+
+/// The least and the greatest position that an access meets along a dimension; of no points, less
+/// than nothing.
+struct Range {
+  Size first = 0, last = -1;
+};
+Range range_of(const DimIndex& dim, const std::vector<Axis>& axes);
+
+/// Whether an access meets elements of a value of `shape` alone.
+bool stays_inside(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
+
+/// Whether an access meets each element at most once: the indices of all axes follow from it.
+bool meets_once(const Access& access, const std::vector<Axis>& axes);
+
+/// Whether a contraction or reduction reads beside its operands, or writes an element of its result
+/// several times, or not all of them.
+bool has_windows(const Graph& graph, const Op& op);
+
+/// A value as far as a reader goes, who then reads it at `read`: zeros are around it, or `fill`.
+ValueId padded(Graph& graph, ValueId value, Access& read, const std::vector<Axis>& axes,
+               const std::optional<Ex>& fill = {});
 
 /// Moves, at each point of `axes`, an element of a value to its place in another: a reindex where
 /// that is all of the result, else a place. Where that went backwards, its read does.

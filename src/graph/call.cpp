@@ -172,7 +172,17 @@ class CallGraph {
   ValueId rearrange() {
     stack_operands();
     Solved s = solved();
+    if (s.has_braces) return move_at_functions(s);
     return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+  }
+  ValueId move_at_functions(const Solved& s) {
+    if (!stays_inside(s.write, s.shape, s.axes) || !meets_once(s.write, s.axes)) {
+      fail(ErrorKind::pattern, "rearrange",
+           "the result has a place that several elements come to, or an element has none",
+           call_.pattern.text, mark_dims(call_.pattern, call_.pattern.output()),
+           {show_operands(shapes_), "help: einsum and reduce \"sum\" add up what meets"});
+    }
+    return add(move_op({values_[0], s.reads[0]}, s.axes, {s.write, s.shape}, dtype()));
   }
 
   ValueId reduce() {
@@ -194,7 +204,7 @@ class CallGraph {
       }
     }
     const bool repeats = std::find(is_new.begin(), is_new.end(), 1) != is_new.end();
-    if (values_.size() == 1 && !reduces(s.write, s.axes))
+    if (values_.size() == 1 && !reduces(s.write, s.axes) && !s.has_braces)
       return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
           .dtype = dtype_to_combine(dtype(), result_dtype()),
@@ -206,16 +216,31 @@ class CallGraph {
           .expr = {}};
     if (!repeats) return add(std::move(op));
 
-    // What is computed has a dimension for each axis of the operands that the result has.
+    // What is computed has a dimension for each axis of the operands that the result has, and for
+    // each brace.
     op.write.clear();
-    for (std::size_t a = 0; a < s.axes.size(); ++a) {
-      if (!is_new[a] && uses(s.write, static_cast<int>(a)))
-        op.write.push_back({0, {{static_cast<int>(a), 1}}});
+    op.shape = {};
+    std::vector<Axis> axes = s.axes;
+    Access read, write = s.write;
+    for (std::size_t d = 0; d < s.write.size(); ++d) {
+      const bool is_group = extent_of(s.write[d], s.axes) == s.shape[d] && s.write[d].offset == 0;
+      if (!is_group) {
+        write[d] = {0, {{static_cast<int>(axes.size()), 1}}};
+        axes.push_back({"place", s.shape[d]});
+        read.push_back(write[d]);
+        op.write.push_back(s.write[d]);
+        op.shape.push_back(s.shape[d]);
+        continue;
+      }
+      for (const DimIndex::Term& term : s.write[d].terms) {
+        if (is_new[static_cast<std::size_t>(term.axis)]) continue;
+        read.push_back({0, {{term.axis, 1}}});
+        op.write.push_back(read.back());
+        op.shape.push_back(s.axes[static_cast<std::size_t>(term.axis)].size);
+      }
     }
-    op.shape = shape_of(op.write, op.axes);
-    const Access read = op.write;
     drop_unused_axes(op);
-    return add_reindex(add(std::move(op)), s.axes, read, s.write, s.shape);
+    return add_reindex(add(std::move(op)), axes, read, write, s.shape);
   }
 
   ValueId pack() {

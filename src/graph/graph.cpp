@@ -202,12 +202,24 @@ class Verifier {
     if (op.kind == OpKind::concat) return verify_concat(op);
     require(op.reads.size() == op.inputs.size(), "one read per input is wanted");
     const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
+    const bool adds = op.kind == OpKind::contract ||
+                      (op.kind == OpKind::reduce && op.combine == Combine::sum),
+               may_leave = adds || op.kind == OpKind::reduce;
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
-      verify_bounds(op, op.reads[i], graph_.op(op.inputs[i]).shape, gathers && i == 0);
+      const Shape& shape = graph_.op(op.inputs[i]).shape;
+      if (may_leave)
+        verify_axes(op, op.reads[i], shape);
+      else
+        verify_bounds(op, op.reads[i], shape, gathers && i == 0);
     }
-    verify_bounds(op, op.write, op.shape, scatters);
-    if (op.kind == OpKind::place) {
-      require(is_injective(op), "an element may be written twice");
+    if (adds)
+      verify_axes(op, op.write, op.shape);
+    else
+      verify_bounds(op, op.write, op.shape, scatters);
+    if (adds) {
+      // Whatever it writes, as often as it does.
+    } else if (op.kind == OpKind::place) {
+      require(meets_once(op.write, op.axes), "an element may be written twice");
     } else {
       verify_coverage(op);
     }
@@ -250,10 +262,20 @@ class Verifier {
     }
   }
 
+  void verify_axes(const Op& op, const Access& access, const Shape& shape) const {
+    require(access.size() == shape.rank(), "an access has another rank than its value");
+    for (const DimIndex& dim : access) {
+      for (const DimIndex::Term& term : dim.terms) {
+        require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(),
+                "an axis does not exist");
+      }
+    }
+  }
+
   /// Of an indirect access, positions say where dimension op.dim is read or written.
   void verify_bounds(const Op& op, const Access& access, const Shape& shape,
                      bool is_indirect) const {
-    require(access.size() == shape.rank(), "an access has another rank than its value");
+    verify_axes(op, access, shape);
     if (is_indirect)
       require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < access.size(), "no such dimension");
     for (std::size_t d = 0; d < access.size(); ++d) {
@@ -265,8 +287,6 @@ class Verifier {
       Size first = access[d].offset, last = access[d].offset;
       bool empty = false;
       for (const DimIndex::Term& term : access[d].terms) {
-        require(term.axis >= 0 && static_cast<std::size_t>(term.axis) < op.axes.size(),
-                "an axis does not exist");
         const Size size = op.axes[static_cast<std::size_t>(term.axis)].size;
         empty |= size == 0;
         (goes_backwards(term) ? first : last) += term.coefficient * (size - 1);
@@ -291,45 +311,6 @@ class Verifier {
       require(extent.has_value(), "a result is not written exactly once");
       require(*extent == op.shape[d], "a result is not written whole");
     }
-  }
-
-  /// Whether the indices of all axes follow from where `op` writes. Dimension by dimension those
-  /// that do are found: where each step of an unknown axis is longer than all smaller ones together
-  /// can go.
-  bool is_injective(const Op& op) const {
-    std::vector<char> known(op.axes.size(), 0);
-    for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      if (op.axes[a].size == 0) return true;
-      known[a] = op.axes[a].size == 1;
-    }
-    const auto size = [&](const DimIndex::Term& term) {
-      return op.axes[static_cast<std::size_t>(term.axis)].size;
-    };
-    for (bool found = true; found;) {
-      found = false;
-      for (const DimIndex& dim : op.write) {
-        std::vector<DimIndex::Term> unknown;
-        for (const DimIndex::Term& term : dim.terms) {
-          if (term.coefficient != 0 && !known[static_cast<std::size_t>(term.axis)])
-            unknown.push_back(term);
-        }
-        for (DimIndex::Term& term : unknown) {
-          if (goes_backwards(term)) term.coefficient = -term.coefficient;
-        }
-        std::sort(unknown.begin(), unknown.end(),
-                  [](const auto& a, const auto& b) { return a.coefficient < b.coefficient; });
-        Size reach = 0;
-        bool is_clear = !unknown.empty();
-        for (const DimIndex::Term& term : unknown) {
-          is_clear &= term.coefficient > reach;
-          reach += term.coefficient * (size(term) - 1);
-        }
-        if (!is_clear) continue;
-        for (const DimIndex::Term& term : unknown) known[static_cast<std::size_t>(term.axis)] = 1;
-        found = true;
-      }
-    }
-    return std::find(known.begin(), known.end(), 0) == known.end();
   }
 
   void verify_positions(const Op& op) const {

@@ -34,6 +34,35 @@ class Build {
   const NamedValue& x() const { return x_; }
   /// The number of elements behind each result.
   Ex elements() const { return points_of(reduced_); }
+  bool reads_inside() const {
+    return stays_inside(x_.access, graph_.op(x_.id).shape, solved_.axes);
+  }
+  /// That number where some are beside x, maybe as another one of `inputs`: along the dimensions
+  /// that are read whole it is the same everywhere.
+  Ex elements_inside(std::vector<NamedValue>& inputs) {
+    NamedValue ones;
+    Shape shape;
+    for (std::size_t d = 0; d < x_.access.size(); ++d) {
+      const Size length = graph_.op(x_.id).shape[d];
+      if (stays_inside({x_.access[d]}, {length}, solved_.axes)) continue;
+      shape.push_back(length);
+      ones.access.push_back(x_.access[d]);
+    }
+    ones.id = filled(graph_, shape, wide_, Ex(1.0));
+    std::vector<int> kept;
+    std::vector<Size> others;  // axes that are reduced, of dimensions that are read whole
+    for (std::size_t a = 0; a < solved_.axes.size(); ++a) {
+      const auto axis = static_cast<int>(a);
+      const bool is_kept = uses(solved_.write, axis);
+      if (!uses(ones.access, axis) && !is_kept && uses(x_.access, axis))
+        others.push_back(solved_.axes[a].size);
+      if (uses(ones.access, axis) && is_kept) kept.push_back(axis);
+    }
+    const Access write = plain_access(kept);
+    Op op = op_of(OpKind::reduce, {ones}, {write, shape_of(write, solved_.axes)}, wide_);
+    inputs.push_back(add(std::move(op)));
+    return Ex::input(static_cast<int>(inputs.size()) - 1) * points_of(others);
+  }
   bool has_elements() const {
     return std::none_of(reduced_.begin(), reduced_.end(), [](Size size) { return size == 0; });
   }
@@ -125,14 +154,18 @@ struct Elements {
   }
   /// How many there are, maybe as another one of `inputs`.
   Ex count(std::vector<NamedValue>& inputs) const {
-    if (!skips_nan) return b.elements();
+    if (!skips_nan && b.reads_inside()) return b.elements();
+    if (!skips_nan) return b.elements_inside(inputs);
     inputs.push_back(sum_of({b.x()}, Ex(1.0)));
     return Ex::input(static_cast<int>(inputs.size()) - 1);
   }
 };
 
 NamedValue mean_of(const Elements& elements, DType dtype) {
-  std::vector<NamedValue> inputs{elements.sum_of({elements.b.x()}, Ex::input(0))};
+  Build& b = elements.b;
+  const bool is_window = !elements.skips_nan && !b.reads_inside();
+  std::vector<NamedValue> inputs{is_window ? b.combine(Combine::sum, b.x(), b.wide())
+                                           : elements.sum_of({b.x()}, Ex::input(0))};
   const Ex mean = Ex::input(0) / elements.count(inputs);
   return elements.b.finish(inputs, mean, dtype);
 }
@@ -233,6 +266,32 @@ static_assert(std::size(builders) == std::size(detail::reduction_names));
 
 }  // namespace
 
+namespace {
+
+/// Whether a reduction is a combination of elements, which leaves out those that are none.
+bool takes_windows(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::mean:
+    case Reduction::prod:
+    case Reduction::max:
+    case Reduction::min:
+    case Reduction::any:
+    case Reduction::all:
+      return true;
+    default:
+      return false;
+  }
+}
+/// What other reductions find beside their operand.
+double nothing_of(Reduction reduction) {
+  return reduction == Reduction::norm        ? 0.0
+         : reduction == Reduction::logsumexp ? -INFINITY
+                                             : NAN;  // skipped
+}
+
+}  // namespace
+
 Reduction reduction_named(std::string_view name) {
   if (const auto found = parse_reduction(name)) return *found;
   std::string names;
@@ -248,16 +307,88 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
   const bool is_identity = reduction == Reduction::sum || reduction == Reduction::prod ||
                            reduction == Reduction::max || reduction == Reduction::min ||
                            reduction == Reduction::mean;
-  if (!reduces(solved.write, solved.axes) && is_identity) {
+  if (!reduces(solved.write, solved.axes) && is_identity && !solved.has_braces) {
     Op op = op_of(OpKind::reindex, {{x, solved.reads[0]}}, {solved.write, solved.shape},
                   graph.op(x).dtype);
     op.axes = solved.axes;
     drop_unused_axes(op);
     return append(graph, std::move(op));
   }
+  if (!takes_windows(reduction)) {
+    Solved inside = solved;
+    x = padded(graph, x, inside.reads[0], inside.axes, Ex(nothing_of(reduction)));
+    Build build(graph, inside, x, result);
+    return builders[static_cast<std::size_t>(reduction)](build).id;
+  }
   Build build(graph, solved, x, result);
   return builders[static_cast<std::size_t>(reduction)](build).id;
 }
+
+namespace {
+
+/// The positions that some axes of a dimension add to it: those of the result, or others.
+std::vector<std::int64_t> positions(const DimIndex& dim, const Solved& solved, bool are_kept) {
+  std::vector<std::int64_t> all{0};
+  for (const DimIndex::Term& term : dim.terms) {
+    if (uses(solved.write, term.axis) != are_kept) continue;
+    std::vector<std::int64_t> more;
+    const std::int64_t size = solved.axes[static_cast<std::size_t>(term.axis)].size;
+    for (const std::int64_t position : all) {
+      for (std::int64_t i = 0; i < size; ++i)
+        more.push_back(position + i * std::int64_t{term.coefficient});
+    }
+    std::sort(more.begin(), more.end());
+    more.erase(std::unique(more.begin(), more.end()), more.end());
+    all = std::move(more);
+  }
+  return all;
+}
+/// Whether some window of a dimension is wholly outside.
+bool has_empty_window(const DimIndex& dim, const Solved& solved, std::int64_t length) {
+  const std::vector<std::int64_t> kept = positions(dim, solved, true),
+                                  reduced = positions(dim, solved, false);
+  if (reduced.empty()) return false;  // said elsewhere
+  return std::any_of(kept.begin(), kept.end(), [&](std::int64_t at) {
+    at += std::int64_t{dim.offset};
+    const auto inside = std::lower_bound(reduced.begin(), reduced.end(), -at);
+    return inside == reduced.end() || at + *inside >= length;
+  });
+}
+
+/// Of a pattern with braces.
+void require_windows(Reduction reduction, const Solved& solved, const grammar::Pattern& pattern,
+                     const Shape& shape) {
+  const std::string what(name(reduction));
+  if (reduction != Reduction::sum && !covers(solved.write, solved.shape, solved.axes)) {
+    fail(ErrorKind::reduction, "reduce",
+         "braces of the output add up what meets, which " + what + " does not", pattern.text,
+         mark_dims(pattern, pattern.output()), {"help: reduce with \"sum\", or einsum"});
+  }
+  if (stays_inside(solved.reads[0], shape, solved.axes)) return;
+  const std::vector<Mark> marks = mark_dims(pattern, pattern.sides[0]);
+  if (reduction == Reduction::var || reduction == Reduction::std ||
+      reduction == Reduction::sample_var || reduction == Reduction::sample_std) {
+    fail(ErrorKind::reduction, "reduce", what + " reads beside its operand", pattern.text, marks,
+         {"operand 1: " + shape.to_string(),
+          "help: nan" + std::string(reduction == Reduction::var ? "var" : "std") +
+              " of a tensor padded with NaN skips what is beside it"});
+  }
+  if (reduction != Reduction::max && reduction != Reduction::min) return;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    const DimIndex& dim = solved.reads[0][d];
+    const bool is_known =
+        shape[d].is_number() && std::all_of(dim.terms.begin(), dim.terms.end(), [&](auto& term) {
+          return solved.axes[static_cast<std::size_t>(term.axis)].size.is_number();
+        });
+    if (!is_known || stays_inside({dim}, {shape[d]}, solved.axes) ||
+        !has_empty_window(dim, solved, shape[d]))
+      continue;
+    fail(ErrorKind::reduction, "reduce", "a window of " + what + " is wholly outside", pattern.text,
+         {marks[d]}, {"operand 1: " + shape.to_string(), "help: give fewer windows, or pad less"});
+  }
+}
+
+}  // namespace
 
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,
                      const grammar::Pattern& pattern, const Shape& shape) {
@@ -270,6 +401,7 @@ void require_defined(Reduction reduction, DType dtype, const Solved& solved,
          {is_complex(dtype) ? "help: use ein::real(x), ein::imag(x) or ein::abs(x)"
                             : "help: cast first, x.to(ein::DType::f32)"});
   }
+  if (solved.has_braces) require_windows(reduction, solved, pattern, shape);
   const bool has_identity = reduction != Reduction::max && reduction != Reduction::min &&
                             reduction != Reduction::nanmax && reduction != Reduction::nanmin;
   if (has_identity || numel(solved.shape) == 0) return;

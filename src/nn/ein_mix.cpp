@@ -41,14 +41,16 @@ class Reader {
     Words found;
     for (std::uint32_t i = side.first; i < side.last; ++i) {
       const grammar::Term& term = pattern.terms[i];
-      if (term.kind != grammar::TermKind::group) found.emplace_back(pattern.text_of(term.span));
+      const bool is_word =
+          !term.has_members() && term.kind != grammar::TermKind::constant;
+      if (is_word) found.emplace_back(pattern.text_of(term.span));
     }
     return found;
   }
   bool has_groups(const grammar::Side& side) const {
     const auto terms = pattern.terms.subspan(side.first, side.last - side.first);
     return std::any_of(terms.begin(), terms.end(),
-                       [](const auto& term) { return term.kind == grammar::TermKind::group; });
+                       [](const auto& term) { return term.has_members(); });
   }
   grammar::Pattern pattern;
 

@@ -279,6 +279,23 @@ class Interpreter {
     return static_cast<std::size_t>(linear);
   }
 
+  static bool is_inside(const Access& access, const Shape& shape, const Point& at) {
+    for (std::size_t d = 0; d < access.size(); ++d) {
+      std::int64_t index = access[d].offset;
+      for (const DimIndex::Term& term : access[d].terms)
+        index += term.coefficient * at[static_cast<std::size_t>(term.axis)];
+      if (index < 0 || index >= shape[d]) return false;
+    }
+    return true;
+  }
+  /// Whether a contraction or reduction takes this tuple.
+  bool takes(const Op& op, const Point& at) const {
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!is_inside(op.reads[i], graph_.op(op.inputs[i]).shape, at)) return false;
+    }
+    return is_inside(op.write, op.shape, at);
+  }
+
   template <class F>
   static void for_each_point(const std::vector<Axis>& axes, F&& f) {
     Point at(axes.size(), 0);
@@ -333,6 +350,7 @@ class Interpreter {
     };
     Values at_point(count);
     for_each_point(op.axes, [&](const Point& at) {
+      if (reduces && !takes(op, at)) return;
       for (std::size_t i = 0; i < count; ++i) {
         at_point[i] = (*inputs[i])[place(op.reads[i], graph_.op(op.inputs[i]).shape, at)];
       }
