@@ -2,15 +2,19 @@
 //
 // Each axis has a role: batch (in both operands and the result), row (in a and the result), column
 // (in b and the result) or depth (summed). One axis of each of the last three makes a matrix
-// product, if strides allow, and so do several that lie side by side; the remaining ones are loops
-// around it. Where no choice gives products large enough to be worth it, or a dtype must be
-// converted, an operand is first packed. Where the processor multiplies bf16, or one operand has
+// product, and so do several, as runs of those that lie side by side; the remaining ones are loops
+// around it. So the windows of a convolution are rows of a matrix that is nowhere in memory: where
+// its elements lie is found as the product packs its blocks. Where no choice gives products large
+// enough to be worth it, or a dtype must be converted, an operand is first packed, each of its
+// elements once. Where the processor multiplies bf16, or one operand has
 // few rows, such operands are not converted, and sums that are complete are rounded as they are
 // stored, by the epilogue if there is one.
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <ein/shape.hpp>
@@ -80,11 +84,96 @@ std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& grou
   return stride;
 }
 
+/// How a group lies in an operand: its last axes, as many as one stride walks, are runs.
+struct GroupLie {
+  std::int64_t stride = 1, run = 1;
+  std::size_t outer = 0;  // axes that are no part of the runs
+
+  bool is_even() const { return outer == 0; }
+};
+
+GroupLie lie_of(const LoopNest& nest, const Group& group, const std::vector<Size>& strides) {
+  GroupLie lie;
+  lie.outer = group.axes.size();
+  while (lie.outer > 0) {
+    const std::size_t axis = group.axes[lie.outer - 1];
+    const std::int64_t size = nest.axes[axis].size, stride = strides[axis];
+    if (size != 1) {
+      if (lie.run == 1) lie.stride = stride;
+      if (stride != lie.stride * lie.run) break;
+      lie.run *= size;
+    }
+    --lie.outer;
+  }
+  return lie;
+}
+
+/// Where each run begins.
+std::vector<std::int64_t> starts_of(const LoopNest& nest, const Group& group,
+                                    const std::vector<Size>& strides, std::size_t outer) {
+  std::vector<std::int64_t> starts{0};
+  for (std::size_t i = 0; i < outer; ++i) {
+    const std::size_t axis = group.axes[i];
+    const std::int64_t size = nest.axes[axis].size, stride = strides[axis];
+    std::vector<std::int64_t> more;
+    more.reserve(starts.size() * static_cast<std::size_t>(size));
+    for (std::int64_t start : starts) {
+      for (std::int64_t index = 0; index < size; ++index) more.push_back(start + index * stride);
+    }
+    starts = std::move(more);
+  }
+  return starts;
+}
+
+/// The elements that an operand's axes reach, each once: `axes` of other strides, of which those of
+/// the nest are multiples.
+struct Reach {
+  struct Axis {
+    std::int64_t stride, size;
+  };
+  std::vector<Axis> axes{};       // strides ascend
+  std::vector<std::size_t> of{};  // of each axis of the nest, its place among them
+  std::int64_t offset = 0;        // where the first of them lies, from that at index 0 on
+
+  double elements() const {
+    double n = 1;
+    for (const Axis& axis : axes) n *= static_cast<double>(axis.size);
+    return n;
+  }
+};
+
+/// Axes that overlap, as those of a window and its places, become one.
+Reach reach_of(const LoopNest& nest, const LoopNest::Operand& operand) {
+  Reach reach;
+  reach.of.assign(nest.axes.size(), 0);
+  AxisList order = axes_where(
+      nest, [&](std::size_t a) { return operand.strides[a] != 0 && nest.axes[a].size > 1; });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
+    return magnitude(operand.strides[x]) < magnitude(operand.strides[y]);
+  });
+  for (std::size_t a : order) {
+    const std::int64_t size = nest.axes[a].size, stride = magnitude(operand.strides[a]);
+    if (operand.strides[a] < 0) reach.offset -= (size - 1) * stride;
+    const auto meets = [&](const Reach::Axis& axis) { return stride < axis.stride * axis.size; };
+    const auto found = std::find_if(reach.axes.begin(), reach.axes.end(), meets);
+    reach.of[a] = static_cast<std::size_t>(found - reach.axes.begin());
+    if (found == reach.axes.end()) {
+      reach.axes.push_back({stride, size});
+      continue;
+    }
+    const std::int64_t common = std::gcd(stride, found->stride);
+    const std::int64_t last = (found->size - 1) * found->stride + (size - 1) * stride;
+    *found = {common, last / common + 1};
+  }
+  return reach;
+}
+
 /// How one operand takes part: as it lies, or through a packed copy in the type of the computation.
 struct Part {
   bool packed = false;
   std::vector<Size> strides;  // per nest axis, of what the product reads or writes
   std::int64_t bytes = 0;     // of the packed copy
+  std::int64_t first = 0;     // where in the packed copy the element at index 0 lies
   std::unique_ptr<Kernel>
       copy;  // between the packed copy (buffer 0), the operand (1) and the epilogue's (from 2 on)
 };
@@ -116,18 +205,27 @@ class ContractKernel final : public Kernel {
                     size_of_axes(nest, roles.columns) ==
                 0;
     if (is_empty_) return;
+    for (int o = 0; o < 2; ++o) {
+      reaches_[o] = reach_of(nest, operands_[o]);
+      repeats_[o] = elements_of(nest, o) > reaches_[o].elements();
+    }
     const Plan plan = cheapest_plan(nest, roles);
     for (int o = 0; o < 3; ++o) {
       parts_[o].strides = operands_[o].strides;
-      if (plan.packs[o]) pack(nest, plan.side(o, 0), plan.side(o, 1), o);
+      if (!plan.packs[o]) continue;
+      if (o < 2 && repeats_[o] && takes_runs())
+        pack_reach(nest, o);
+      else
+        pack(nest, plan.side(o, 0), plan.side(o, 1), o);
     }
     set_product(nest, roles, plan.m, plan.n, plan.k);
     if (!nest.epilogue.steps.empty() && !parts_[2].packed) set_epilogue(nest, plan.m, plan.n);
-    is_tiny_ = std::is_floating_point_v<C> && std::is_same_v<C, In> && !rounds_ &&
+    const bool is_plain = are_plain(c_, a_, b_);
+    is_tiny_ = std::is_floating_point_v<C> && std::is_same_v<C, In> && !rounds_ && is_plain &&
                m_ <= most_tiny && n_ <= most_tiny && k_ >= 1 && k_ <= most_tiny &&
                !outer_.empty() && sums_.empty() && !epilogue_ && !products_are_by_eigen();
-    is_dot_ = m_ == 1 && n_ == 1 && a_.col_stride == 1 && b_.row_stride == 1 && sums_.empty() &&
-              !epilogue_;
+    is_dot_ = m_ == 1 && n_ == 1 && is_plain && a_.col_stride == 1 && b_.row_stride == 1 &&
+              sums_.empty() && !epilogue_;
   }
 
   /// Whether the products need no other kernel than that of few rows.
@@ -156,11 +254,10 @@ class ContractKernel final : public Kernel {
         data[o] = base(operand, run.buffers);
         continue;
       }
-      data[o] = free;
+      data[o] = free + parts_[o].first * static_cast<std::int64_t>(size_of(dtypes[o]));
+      std::byte* const ends[] = {free, run.buffers[static_cast<std::size_t>(operand.buffer)]};
       free += aligned_bytes(static_cast<std::size_t>(parts_[o].bytes));
-      if (o == 2) continue;
-      std::byte* const ends[] = {data[o], run.buffers[static_cast<std::size_t>(operand.buffer)]};
-      parts_[o].copy->run({ends, spare});
+      if (o < 2) parts_[o].copy->run({ends, spare});
     }
     const auto* const a = reinterpret_cast<const Factor*>(data[0]);
     const auto* const b = reinterpret_cast<const Factor*>(data[1]);
@@ -202,6 +299,8 @@ class ContractKernel final : public Kernel {
   // of an operand, per element and by itself.
   static constexpr double block_cost = 8, result_cost = 4, strided_cost = 64, call_cost = 2000;
   static constexpr double copied_cost = 32, copy_cost = 8000;
+  /// Of what lies in runs, per element and per run; of an epilogue, per piece that lies evenly.
+  static constexpr double in_runs_cost = 2, run_cost = 16, piece_cost = 1500;
 
   static double product_cost(const Group& m, const Group& n, const Group& k) {
     return multiply_adds(m.size, n.size, k.size) +
@@ -212,14 +311,49 @@ class ContractKernel final : public Kernel {
   /// The extra cost of reading operand `o` in place: 0 if it is contiguous along an axis of the
   /// product.
   double lying_cost(const LoopNest& nest, const Plan& plan, int o) const {
-    const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-    return has_unit_stride(nest, rows, columns, o)
-               ? 0
-               : strided_cost * multiply_adds(rows.size, columns.size, 1);
+    const GroupLie rows = lie_of(nest, plan.side(o, 0), operands_[o].strides),
+                   columns = lie_of(nest, plan.side(o, 1), operands_[o].strides);
+    const double elements = multiply_adds(plan.side(o, 0).size, plan.side(o, 1).size, 1);
+    if (rows.is_even() && columns.is_even())
+      return has_unit_stride(nest, plan.side(o, 0), plan.side(o, 1), o) ? 0
+                                                                        : strided_cost * elements;
+    std::int64_t run = 0;
+    for (const GroupLie& lie : {rows, columns}) {
+      if (lie.stride == 1) run = std::max(run, lie.run);
+    }
+    return elements *
+           (in_runs_cost + (run == 0 ? strided_cost : run_cost / static_cast<double>(run)));
+  }
+
+  /// The extra cost of an epilogue that has to be cut where the result, or what it reads, does not
+  /// lie evenly.
+  double epilogue_cost(const LoopNest& nest, const Plan& plan) const {
+    if (nest.epilogue.steps.empty()) return 0;
+    const Group &rows = plan.side(2, 0), &columns = plan.side(2, 1);
+    const GroupLie by_rows = finish_lie(nest, rows), by_columns = finish_lie(nest, columns);
+    if (by_rows.is_even() && by_columns.is_even()) return 0;
+    return piece_cost * multiply_adds(rows.size, columns.size, 1) /
+           multiply_adds(std::min<std::int64_t>(by_rows.run, 12),
+                         std::min<std::int64_t>(by_columns.run, 256), 1);
+  }
+
+  /// The runs of a group that the result and all that the epilogue reads have in common; no stride.
+  GroupLie finish_lie(const LoopNest& nest, const Group& group) const {
+    GroupLie common = lie_of(nest, group, operands_[2].strides);
+    for (const LoopNest::Operand& operand : finish_operands_) {
+      const GroupLie lie = lie_of(nest, group, operand.strides);
+      if (lie.outer > common.outer) common = lie;
+    }
+    return common;
+  }
+
+  /// Whether products take operands in runs.
+  static bool takes_runs() {
+    return gemm_takes_any_strides<Number>() && (!std::is_same_v<In, bf16> || multiplies_bf16());
   }
 
   /// The groups that `axes` of one role can make: those that lie side by side in an operand, and
-  /// all of them, in the order of one.
+  /// all of them, in the order of one, or but for the outermost.
   std::vector<Group> groups_of(const LoopNest& nest, const AxisList& axes,
                                std::initializer_list<int> having) const {
     if (axes.empty()) return {Group{}};
@@ -243,7 +377,8 @@ class ContractKernel final : public Kernel {
           AxisList chosen(begin, end);
           const bool lies =
               joint_stride(nest, {chosen, size_of_axes(nest, chosen)}, operands_[o]).has_value();
-          if (lies || chosen.size() == axes.size()) add(std::move(chosen));
+          const bool in_runs = end == sorted.end() && takes_runs();
+          if (lies || in_runs || chosen.size() == axes.size()) add(std::move(chosen));
         }
       }
     }
@@ -277,12 +412,21 @@ class ContractKernel final : public Kernel {
     plan.cost = products * product_cost(m, n, k);
     for (int o = 0; o < 3; ++o) {
       const Group &rows = plan.side(o, 0), &columns = plan.side(o, 1);
-      const double copied = copied_cost * elements_of(nest, o) + copy_cost,
-                   lying = products * lying_cost(nest, plan, o);
+      double copied = copied_cost * elements_of(nest, o) + copy_cost;
+      const double lying =
+          products * (lying_cost(nest, plan, o) + (o == 2 ? epilogue_cost(nest, plan) : 0));
       const bool fits = o == 2 ? can_store(k.size == depth ? depth : most_terms + 1) &&
-                                     has_even_epilogue(nest, rows, columns)
+                                     (takes_runs() || has_even_epilogue(nest, rows, columns))
                                : operands_[o].dtype == dtypes[o];
-      plan.packs[o] = !fits || !is_matrix(nest, rows, columns, o) || copied < lying;
+      const bool can_lie = takes_runs() || is_matrix(nest, rows, columns, o);
+      if (o < 2 && repeats_[o]) {
+        // A copy of what it reaches lies as the operand does. One of windows is for integers alone,
+        // where nothing else is left.
+        copied = can_lie ? copied_cost * reaches_[o].elements() + copy_cost + lying : 100 * copied;
+        plan.packs[o] = !fits || !can_lie;
+      } else {
+        plan.packs[o] = !fits || !can_lie || copied < lying;
+      }
       plan.cost += plan.packs[o] ? copied : lying;
     }
     return plan;
@@ -325,6 +469,40 @@ class ContractKernel final : public Kernel {
         finish_operands_.begin(), finish_operands_.end(), [&](const LoopNest::Operand& operand) {
           return joint_stride(nest, rows, operand) && joint_stride(nest, columns, operand);
         });
+  }
+
+  /// Gives operand `o` a contiguous copy of the elements that it reaches, which lies as it does.
+  void pack_reach(const LoopNest& nest, int o) {
+    Part& part = parts_[o];
+    const Reach& reach = reaches_[o];
+    part.packed = true;
+    part.strides.assign(nest.axes.size(), 0);
+    LoopNest copy;
+    copy.compute = dtype_of<C>;
+    LoopNest::Operand packed{.dtype = dtypes[o]}, lying = operands_[o];
+    lying.buffer = 1;
+    lying.offset += reach.offset;
+    lying.strides.clear();
+    std::int64_t elements = 1;
+    for (const Reach::Axis& axis : reach.axes) {
+      copy.axes.push_back({"r" + std::to_string(copy.axes.size()), axis.size});
+      lying.strides.push_back(axis.stride);
+      packed.strides.push_back(elements);
+      elements *= axis.size;
+    }
+    for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+      const std::int64_t stride = operands_[o].strides[a], size = nest.axes[a].size;
+      if (stride == 0 || size <= 1) continue;
+      const std::size_t r = reach.of[a];
+      part.strides[a] = stride / reach.axes[r].stride * packed.strides[r];
+      if (stride < 0) part.first -= (size - 1) * part.strides[a];
+    }
+    part.bytes = checked_numel({elements}, sizeof(In)) * static_cast<std::int64_t>(sizeof(In));
+    copy.inputs = {lying};
+    copy.output = packed;
+    copy.body = Ex::input(0);
+    simplify(copy);
+    part.copy = make_kernel(copy);
   }
 
   /// Gives operand `o` a contiguous copy: the axes around a product, then its rows and columns, or
@@ -389,18 +567,30 @@ class ContractKernel final : public Kernel {
     return group.size <= 1 || (joint_stride(nest, group, {.strides = strides}).value_or(0) > 0);
   }
 
+  /// Of operand `o`, with these rows and columns.
+  void set_matrix(const LoopNest& nest, MatrixRef<Number>& matrix, int o, const Group& rows,
+                  const Group& columns) {
+    const auto set = [&](const Group& group, std::int64_t& stride, Runs& runs,
+                         std::vector<std::int64_t>& starts) {
+      const GroupLie lie = lie_of(nest, group, parts_[o].strides);
+      stride = lie.stride;
+      if (lie.is_even()) return;
+      starts = starts_of(nest, group, parts_[o].strides, lie.outer);
+      runs = {lie.run, starts.data()};
+    };
+    matrix = {nullptr, rows.size, columns.size, 1, 1};
+    set(rows, matrix.row_stride, matrix.row_runs, starts_[o][0]);
+    set(columns, matrix.col_stride, matrix.col_runs, starts_[o][1]);
+  }
+
   void set_product(const LoopNest& nest, const Roles& roles, const Group& m, const Group& n,
                    const Group& k) {
-    const auto stride = [&](const Group& group, int o) -> std::int64_t {
-      if (group.size <= 1 || group.axes.empty()) return std::int64_t{1};
-      return parts_[o].strides[group.axes.back()];
-    };
     m_ = m.size;
     n_ = n.size;
     k_ = k.size;
-    a_ = {nullptr, m_, k_, stride(m, 0), stride(k, 0)};
-    b_ = {nullptr, k_, n_, stride(k, 1), stride(n, 1)};
-    c_ = {nullptr, m_, n_, stride(m, 2), stride(n, 2)};
+    set_matrix(nest, a_, 0, m, k);
+    set_matrix(nest, b_, 1, k, n);
+    set_matrix(nest, c_, 2, m, n);
     rounds_ = !parts_[2].packed && operands_[2].dtype != dtypes[2];
     const auto add_loops = [&](const AxisList& axes, const Group& in_product,
                                std::vector<OuterLoop>& loops) {
@@ -433,16 +623,37 @@ class ContractKernel final : public Kernel {
   }
 
   void set_epilogue(const LoopNest& nest, const Group& m, const Group& n) {
-    std::vector<typename TileEpilogue<C>::Strides> strides;
-    const auto add = [&](const LoopNest::Operand& operand, std::int64_t row, std::int64_t col) {
-      strides.push_back({row, col});
-      for (const OuterLoop& loop : outer_)
-        strides.back().outer.push_back(operand.strides[loop.axis]);
+    const GroupLie rows = finish_lie(nest, m), columns = finish_lie(nest, n);
+    finish_runs_[0] = rows.is_even() ? 0 : rows.run;
+    finish_runs_[1] = columns.is_even() ? 0 : columns.run;
+    std::vector<std::size_t> outer;
+    for (const OuterLoop& loop : outer_) outer.push_back(loop.axis);
+    const auto add_axes = [&](const Group& group, const GroupLie& lie,
+                              std::vector<std::int64_t>& sizes) {
+      for (std::size_t i = 0; i < lie.outer; ++i) {
+        outer.push_back(group.axes[i]);
+        sizes.push_back(nest.axes[group.axes[i]].size);
+      }
     };
-    add(operands_[2], c_.row_stride, c_.col_stride);
-    for (const LoopNest::Operand& operand : finish_operands_)
-      add(operand, joint_stride(nest, m, operand).value(), joint_stride(nest, n, operand).value());
+    add_axes(m, rows, finish_sizes_[0]);
+    add_axes(n, columns, finish_sizes_[1]);
+    std::vector<typename TileEpilogue<C>::Strides> strides;
+    const auto add = [&](const LoopNest::Operand& operand) {
+      strides.push_back(
+          {stride_in_runs(nest, m, rows, operand), stride_in_runs(nest, n, columns, operand)});
+      for (std::size_t axis : outer) strides.back().outer.push_back(operand.strides[axis]);
+    };
+    add(operands_[2]);
+    for (const LoopNest::Operand& operand : finish_operands_) add(operand);
     epilogue_.emplace(nest, std::move(strides));
+  }
+  /// Of a group in an operand whose own runs are as long, or longer.
+  static std::int64_t stride_in_runs(const LoopNest& nest, const Group& group, const GroupLie& runs,
+                                     const LoopNest::Operand& operand) {
+    for (std::size_t i = group.axes.size(); i-- > runs.outer;) {
+      if (nest.axes[group.axes[i]].size != 1) return operand.strides[group.axes[i]];
+    }
+    return 1;
   }
 
   // --- running ---
@@ -512,27 +723,81 @@ class ContractKernel final : public Kernel {
         return;
       }
     }
-    SmallArray<std::int64_t, 16> outer(epilogue_ ? outer_.size() : 0);  // indices of these loops
-    for (std::size_t l = outer.size(); l-- > 0; p /= outer_[l].size) outer[l] = p % outer_[l].size;
+    const std::size_t in_rows = finish_sizes_[0].size(), in_columns = finish_sizes_[1].size();
+    // Indices of these loops, and, where the epilogue is cut, of the runs of rows and columns.
+    SmallArray<std::int64_t, 16> outer(epilogue_ ? outer_.size() + in_rows + in_columns : 0);
+    std::fill(outer.begin(), outer.end(), 0);
+    for (std::size_t l = epilogue_ ? outer_.size() : 0; l-- > 0; p /= outer_[l].size)
+      outer[l] = p % outer_[l].size;
     for (std::int64_t s = 0; s < sum_count_; ++s) {
       std::int64_t from[3] = {at[0], at[1], at[2]};
       advance(sums_, s, from);
-      const MatrixRef<const Factor> left{a + from[0], m_, k_, a_.row_stride, a_.col_stride};
-      const MatrixRef<const Factor> right{b + from[1], k_, n_, b_.row_stride, b_.col_stride};
-      const MatrixRef<Out> to{c + from[2], m_, n_, c_.row_stride, c_.col_stride};
+      const auto left = placed(a_, a + from[0]);
+      const auto right = placed(b_, b + from[1]);
+      const auto to = placed(c_, c + from[2]);
       if (!epilogue_ || s + 1 < sum_count_) {
         one_product(to, left, right, s > 0, {});
         continue;
       }
+      const bool is_cut = finish_runs_[0] != 0 || finish_runs_[1] != 0;
       const auto finish_part = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
                                    std::int64_t cols, const float* sums) {
         // Sums are in f32, as C is then.
         C* const part =
             sums ? reinterpret_cast<C*>(const_cast<float*>(sums)) : reinterpret_cast<C*>(to.data);
+        if (is_cut) return finish_pieces(buffers, outer, part, sums, {row, rows}, {col, cols});
         epilogue_->run(buffers, outer, part, row, rows, col, cols);
       };
-      const std::vector<Finish::Read> far = epilogue_->far_reads(buffers, outer, m_, n_);
+      const std::vector<Finish::Read> far =
+          is_cut ? std::vector<Finish::Read>() : epilogue_->far_reads(buffers, outer, m_, n_);
       one_product(to, left, right, s > 0, Finish(finish_part, epilogue_->order(), far));
+    }
+  }
+
+  /// The matrix at `data`.
+  template <class T>
+  static MatrixRef<T> placed(const MatrixRef<Number>& m, T* data) {
+    return {data, m.rows, m.cols, m.row_stride, m.col_stride, m.row_runs, m.col_runs};
+  }
+
+  struct Span {
+    std::int64_t begin, count;
+  };
+
+  /// The epilogue of a part of a product, for each piece of it that all operands walk evenly.
+  /// `outer` has the indices of the loops around the product.
+  void finish_pieces(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer,
+                     C* part, const float* sums, const Span& rows, const Span& columns) const {
+    SmallArray<std::int64_t, 16> indices(outer.size());
+    std::copy(outer.begin(), outer.end(), indices.begin());
+    const auto piece_of = [&](int side, const Span& span, std::int64_t at) {
+      const std::int64_t run = finish_runs_[side];
+      return run == 0 ? Span{at, span.begin + span.count - at}
+                      : Span{at % run, std::min(span.begin + span.count - at, run - at % run)};
+    };
+    const auto set_indices = [&](int side, std::int64_t at, std::size_t first) {
+      const std::vector<std::int64_t>& sizes = finish_sizes_[side];
+      if (finish_runs_[side] == 0) return;
+      std::int64_t run = at / finish_runs_[side];
+      for (std::size_t i = sizes.size(); i-- > 0; run /= sizes[i])
+        indices[first + i] = run % sizes[i];
+    };
+    const bool by_rows = epilogue_->order() == Order::row_major;
+    const std::int64_t line = by_rows ? columns.count : rows.count;
+    for (std::int64_t row = rows.begin; row < rows.begin + rows.count;) {
+      const Span down = piece_of(0, rows, row);
+      set_indices(0, row, outer_.size());
+      for (std::int64_t col = columns.begin; col < columns.begin + columns.count;) {
+        const Span along = piece_of(1, columns, col);
+        set_indices(1, col, outer_.size() + finish_sizes_[0].size());
+        const std::int64_t i = row - rows.begin, j = col - columns.begin;
+        C* const piece = sums ? part + (by_rows ? i * line + j : j * line + i)
+                              : part + c_.row_at(row - down.begin) + c_.col_at(col - along.begin);
+        epilogue_->run(buffers, indices, piece, down.begin, down.count, along.begin, along.count,
+                       line);
+        col += along.count;
+      }
+      row += down.count;
     }
   }
 
@@ -548,6 +813,9 @@ class ContractKernel final : public Kernel {
   LoopNest::Operand operands_[3];                   // a, b, c
   std::vector<LoopNest::Operand> finish_operands_;  // that the epilogue reads
   Part parts_[3];
+  Reach reaches_[2];
+  bool repeats_[2] = {};                    // windows of an operand overlap
+  std::vector<std::int64_t> starts_[3][2];  // of runs of rows and of columns
   bool is_empty_ = false, rounds_ = false;
   bool is_tiny_ = false;  // there are many products of tiny matrices, and nothing else
   bool is_dot_ = false;   // each product is that of two vectors that lie side by side
@@ -556,6 +824,9 @@ class ContractKernel final : public Kernel {
   std::vector<OuterLoop> outer_, sums_;
   std::int64_t products_ = 1, sum_count_ = 1;
   std::optional<TileEpilogue<C>> epilogue_;  // where the result is not packed
+  // How far its operands walk rows and columns evenly (0: all), and the sizes of the axes around.
+  std::int64_t finish_runs_[2] = {0, 0};
+  std::vector<std::int64_t> finish_sizes_[2];
 };
 
 /// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are

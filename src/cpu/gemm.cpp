@@ -116,7 +116,9 @@ void gemm(const MatrixRef<C>& c, const MatrixRef<const C>& a, const MatrixRef<co
           bool accumulate, const Finish& finish) {
   const Level::Products<C>& products = level().products<C>();
   const bool by_eigen = products_are_by_eigen() || !products.blocked;
-  if (!by_eigen && products.small(c, a, b, accumulate)) {
+  if (!by_eigen && !are_plain(c, a, b)) {
+    products.blocked(caches(), c, a, b, accumulate, finish);
+  } else if (!by_eigen && products.small(c, a, b, accumulate)) {
     if (finish) finish(0, c.rows, 0, c.cols);
   } else if (!by_eigen && is_faster_by_rows(c, a, b)) {
     by_few_rows(products.few_rows, c, a, b, accumulate, finish);

@@ -15,17 +15,57 @@
 
 namespace ein::host {
 
+/// Rows or columns that no one stride walks, as those of several axes: runs of `length` which one
+/// does, run r beginning `starts[r]` behind the first. Without starts all are one run.
+struct Runs {
+  std::int64_t length = 0;
+  const std::int64_t* starts = nullptr;
+
+  explicit operator bool() const { return starts; }
+  /// Where number `i` lies.
+  std::int64_t at(std::int64_t i, std::int64_t stride) const {
+    return starts ? starts[i / length] + i % length * stride : i * stride;
+  }
+  /// How many of those from `i` on, of `count`, are in one run.
+  std::int64_t count_from(std::int64_t i, std::int64_t count) const {
+    return starts ? std::min(count, length - i % length) : count;
+  }
+};
+
+/// Calls f(begin, count, place) for each piece of [first, first + count) that is in one run;
+/// `begin` counts from `first`.
+template <class F>
+void for_each_piece(const Runs& runs, std::int64_t stride, std::int64_t first, std::int64_t count,
+                    const F& f) {
+  if (!runs) return f(std::int64_t{0}, count, first * stride);
+  std::int64_t run = first / runs.length, in_run = first % runs.length;
+  for (std::int64_t begin = 0; begin < count; ++run, in_run = 0) {
+    const std::int64_t piece = std::min(count - begin, runs.length - in_run);
+    f(begin, piece, runs.starts[run] + in_run * stride);
+    begin += piece;
+  }
+}
+
 /// A matrix in memory; strides in elements.
 template <class C>
 struct MatrixRef {
   C* data;
   std::int64_t rows, cols, row_stride, col_stride;
+  Runs row_runs{}, col_runs{};
 
-  MatrixRef transposed() const { return {data, cols, rows, col_stride, row_stride}; }
-  /// Rows [begin, begin + count).
-  MatrixRef rows_from(std::int64_t begin, std::int64_t count) const {
-    return {data + begin * row_stride, count, cols, row_stride, col_stride};
+  MatrixRef transposed() const {
+    return {data, cols, rows, col_stride, row_stride, col_runs, row_runs};
   }
+  /// Rows [begin, begin + count) of a matrix whose rows are one run.
+  MatrixRef rows_from(std::int64_t begin, std::int64_t count) const {
+    return {data + begin * row_stride, count, cols, row_stride, col_stride, {}, col_runs};
+  }
+  MatrixRef<const C> read_only() const {
+    return {data, rows, cols, row_stride, col_stride, row_runs, col_runs};
+  }
+  std::int64_t row_at(std::int64_t i) const { return row_runs.at(i, row_stride); }
+  std::int64_t col_at(std::int64_t j) const { return col_runs.at(j, col_stride); }
+  bool has_runs() const { return row_runs || col_runs; }
   bool is_column_major() const { return row_stride == 1 || rows <= 1; }
   bool is_row_major() const { return col_stride == 1 || cols <= 1; }
 };
@@ -119,8 +159,8 @@ inline constexpr double least_multiply_adds = 1 << 18;
 /// Throws an Error (`value`) for any other word there.
 bool products_are_by_eigen();
 
-/// Whether gemm takes matrices of any strides. Otherwise one stride of each must be 1, or belong to
-/// a dimension of size <= 1.
+/// Whether gemm takes matrices of any strides and runs. Otherwise they have no runs, and one stride
+/// of each must be 1, or belong to a dimension of size <= 1.
 template <class C>
 bool gemm_takes_any_strides() {
   return std::is_floating_point_v<C> && !products_are_by_eigen();
@@ -145,6 +185,16 @@ void tiny_products(const MatrixRef<C>& c, const MatrixRef<const C>& a, const Mat
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n);
 
+/// Whether each of the matrices has one stride along its rows, and one along its columns, that go
+/// forward. Products in blocks, in f32 and f64, and of bf16 in pairs, take all others.
+template <class C, class In>
+bool are_plain(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
+  const auto is_plain = [](const auto& m) {
+    return !m.has_runs() && m.row_stride > 0 && m.col_stride > 0;
+  };
+  return is_plain(c) && is_plain(a) && is_plain(b);
+}
+
 /// So many rows are few: their products read each weight from memory once.
 inline constexpr std::int64_t most_few_rows = 16;
 /// Whether c has few rows, and columns of b are weights that are neighbours along a side.
@@ -155,7 +205,7 @@ bool has_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& b) {
 /// The same, or so of the transposed product.
 template <class C, class In>
 bool has_few_rows(const MatrixRef<C>& c, const MatrixRef<In>& a, const MatrixRef<In>& b) {
-  if (c.rows == 0 || c.cols == 0 || a.cols == 0) return false;
+  if (c.rows == 0 || c.cols == 0 || a.cols == 0 || !are_plain(c, a, b)) return false;
   return has_few_rows(c, b) || has_few_rows(c.transposed(), a.transposed());
 }
 /// Of such a product, whether the weights are a, and the rows columns of b.

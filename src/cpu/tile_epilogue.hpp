@@ -79,9 +79,11 @@ class TileEpilogue {
   }
 
   /// On rows [row, row + rows) of columns [col, col + cols) of a product, at the indices `outer` of
-  /// the loops around it. In place `c` is the product; otherwise it is the sums of this part.
+  /// the loops around it. In place `c` is the product; otherwise it is the sums of this part, whose
+  /// lines are `sums_line` apart, if not side by side.
   void run(std::span<std::byte* const> buffers, std::span<const std::int64_t> outer, C* c,
-           std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) const {
+           std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols,
+           std::int64_t sums_line = 0) const {
     const std::int64_t lines = by_rows_ ? cols : rows, length = by_rows_ ? rows : cols;
     const std::int64_t pieces = std::max<std::int64_t>(1, (length + strip_size - 1) / strip_size);
     const std::int64_t together =
@@ -90,7 +92,7 @@ class TileEpilogue {
     SmallArray<std::int64_t, 16> line_steps(operands_.size()), to_next_line(operands_.size());
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const bool is_sums = i == 0 && !is_in_place();
-      line_steps[i] = is_sums ? length : line_steps_[i];
+      line_steps[i] = !is_sums ? line_steps_[i] : sums_line > 0 ? sums_line : length;
       to_next_line[i] = line_steps[i] * bytes(i);
       begin[i] = i == 0 ? reinterpret_cast<std::byte*>(c) : begin_of(i, buffers, outer);
       if (!is_sums) begin[i] += (row * strides_[i].row + col * strides_[i].col) * bytes(i);

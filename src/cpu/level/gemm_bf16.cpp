@@ -22,6 +22,24 @@ namespace {
 
 constexpr std::int64_t width = pair_width, columns = tile_columns<float>;
 
+/// Numbers as others of their size, which vectors may hold.
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, T>;
+template <class T>
+Bits<T>* bits_of(T* numbers) {
+  return reinterpret_cast<Bits<T>*>(numbers);
+}
+template <class T>
+const Bits<T>* bits_of(const T* numbers) {
+  return reinterpret_cast<const Bits<T>*>(numbers);
+}
+template <class T>
+auto bits_of(const MatrixRef<T>& m) {
+  auto* const data = bits_of(m.data);
+  return MatrixRef<std::remove_pointer_t<decltype(data)>>{
+      data, m.rows, m.cols, m.row_stride, m.col_stride, m.row_runs, m.col_runs};
+}
+
 /// The largest block of b, in columns and in pairs of depth. It takes at most half of the
 /// second-level cache while all of a is multiplied by it.
 constexpr std::int64_t block_columns = 512, block_pairs = most_bf16_terms / 2;
@@ -209,10 +227,25 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     const std::int64_t first = panel * columns, cols = std::min(columns, cols_ - first);
     const std::int64_t padded = ceil_div(cols, width) * width;
     Pair* const to = block + first * padded_pairs_;
-    pack_pairs({b_.data + first_k_ * b_.row_stride + (column_ + first) * b_.col_stride, depth_,
-                cols, b_.row_stride, b_.col_stride},
-               to, padded);
+    pack_pairs(part_of(b_, {first_k_, depth_, column_ + first, cols}), to, padded);
     std::fill(to + pairs_ * padded, to + padded_pairs_ * padded, 0);
+  }
+
+  /// A part of a matrix; a copy of one that lies in runs, which lasts until the next.
+  static MatrixRef<const bf16> part_of(const MatrixRef<const bf16>& m, const Part& part) {
+    if (!m.has_runs()) {
+      return {m.data + part.row * m.row_stride + part.col * m.col_stride, part.rows, part.cols,
+              m.row_stride, m.col_stride};
+    }
+    struct OfRuns {};
+    bf16* const copy = thread_buffer<bf16, OfRuns>(part.rows * part.cols);
+    if (m.col_stride == 1 || m.row_stride != 1) {
+      gather(bits_of(m), part, bits_of(copy), part.cols);
+      return {copy, part.rows, part.cols, part.cols, 1};
+    }
+    gather(bits_of(m.transposed()), {part.col, part.cols, part.row, part.rows}, bits_of(copy),
+           part.rows);
+    return {copy, part.rows, part.cols, 1, part.rows};
   }
 
   void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
@@ -220,7 +253,7 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     [[maybe_unused]] const Tiles tiles;
     struct OfA {};
     const std::int64_t panel_pairs = panel_rows * padded_pairs_;
-    const bool packs_all = a_.col_stride != 1 || depth_ % (2 * deep_pairs) != 0;
+    const bool packs_all = a_.has_runs() || a_.col_stride != 1 || depth_ % (2 * deep_pairs) != 0;
     const bool packs = packs_all || c_.rows % row_unit != 0;
     Pair* const packed =
         packs ? thread_buffer<Pair, OfA>(std::min(group_, last - first) * panel_pairs) : nullptr;
@@ -242,12 +275,29 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
             continue;
           }
         }
-        multiply_panel<C>({c_.data + row * c_.row_stride + (column_ + from) * c_.col_stride, rows,
-                           to - from, c_.row_stride, c_.col_stride},
-                          a, row, from, block);
+        if (c_.has_runs()) {
+          multiply_runs({row, rows, column_ + from, to - from}, a, from, block);
+        } else {
+          multiply_panel<C>({c_.data + row * c_.row_stride + (column_ + from) * c_.col_stride, rows,
+                             to - from, c_.row_stride, c_.col_stride},
+                            a, row, from, block);
+        }
         finish(p, p + 1, from, to);
       }
     }
+  }
+
+  struct PairRows;
+
+  /// A panel of a result that lies in runs, through a copy.
+  void multiply_runs(const Part& part, const PairRows& a, std::int64_t from,
+                     const Pair* block) const {
+    struct OfResults {};
+    C* const copy = thread_buffer<C, OfResults>(panel_rows * block_columns);
+    const auto bits = bits_of(c_);
+    if (accumulate_) gather(bits.read_only(), part, bits_of(copy), part.cols);
+    multiply_panel<C>({copy, part.rows, part.cols, part.cols, 1}, a, part.row, from, block);
+    spread<Bits<C>>(bits_of(copy), part.cols, bits, part);
   }
 
   /// The pairs of a panel of a.
@@ -269,18 +319,19 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     for (std::int64_t p = first; p < end; ++p, packed += panel_rows * padded_pairs_) {
       const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
       for (std::int64_t i = 0; i < rows; i += row_unit) {
-        pack_tile_of_a(a_at(row + i), std::min<std::int64_t>(row_unit, rows - i),
-                       packed + i * padded_pairs_);
+        const std::int64_t count = std::min<std::int64_t>(row_unit, rows - i);
+        pack_tile_of_a(part_of(a_, {row + i, count, first_k_, depth_}), packed + i * padded_pairs_);
       }
     }
   }
-  void pack_tile_of_a(const bf16* from, std::int64_t rows, Pair* to) const {
-    if (a_.row_stride == 1 && a_.col_stride != 1) {
-      const __mmask16 lanes = first_lanes(rows);
+  void pack_tile_of_a(const MatrixRef<const bf16>& a, Pair* to) const {
+    const bf16* from = a.data;
+    if (a.row_stride == 1 && a.col_stride != 1) {
+      const __mmask16 lanes = first_lanes(a.rows);
       for (std::int64_t p = 0; p < padded_pairs_; p += width) {
         const auto column = [&](std::int64_t k) {
           return k < depth_ ? _mm512_cvtepu16_epi32(
-                                  _mm256_maskz_loadu_epi16(lanes, from + k * a_.col_stride))
+                                  _mm256_maskz_loadu_epi16(lanes, from + k * a.col_stride))
                             : _mm512_setzero_si512();
         };
         const auto pairs = [&](int j) {
@@ -291,12 +342,12 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
       }
       return;
     }
-    for (std::int64_t i = 0; i < rows; ++i, from += a_.row_stride, to += padded_pairs_) {
+    for (std::int64_t i = 0; i < a.rows; ++i, from += a.row_stride, to += padded_pairs_) {
       bf16* const row = reinterpret_cast<bf16*>(to);
-      if (a_.col_stride == 1)
+      if (a.col_stride == 1)
         std::copy_n(from, depth_, row);
       else
-        for (std::int64_t k = 0; k < depth_; ++k) row[k] = from[k * a_.col_stride];
+        for (std::int64_t k = 0; k < depth_; ++k) row[k] = from[k * a.col_stride];
       std::fill(row + depth_, row + 2 * padded_pairs_, bf16{0});
     }
   }
@@ -345,8 +396,7 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     for (std::int64_t k = 0; k < depth_; k += step) {
       for (std::int64_t p = first; p < end; ++p) {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-        pack_pairs({a_at(row) + k * a_.col_stride, std::min(step, depth_ - k), rows, a_.col_stride,
-                    a_.row_stride},
+        pack_pairs(part_of(a_, {row, rows, first_k_ + k, std::min(step, depth_ - k)}).transposed(),
                    packed + (p - first) * panel_rows * pairs_ + k / 2 * rows, rows);
       }
     }

@@ -21,6 +21,9 @@ constexpr std::int64_t few_rows = 128;
 /// would read a part of each cache line.
 constexpr std::int64_t packed_depth = 16;
 
+/// Blocks of b less deep than this are not worth it to read a as it lies.
+constexpr std::int64_t least_depth = 96;
+
 /// How a product is cut into blocks.
 struct Blocking {
   std::int64_t depth, columns;  // of a block of b; columns of whole tiles
@@ -88,14 +91,20 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
       : Base(c, a, b, finish), caches_(caches) {}
 
   void run(bool accumulate) {
-    const std::int64_t depths = ceil_div(a_.cols, blocking_.depth);
-    const std::int64_t numbers = std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) *
-                                 ceil_div(a_.cols, depths);
+    // Blocks end with the runs of a along the depth where rows are read as they lie.
+    const std::int64_t runs = reads_runs_of_a() ? a_.cols / a_.col_runs.length : 1;
+    const std::int64_t run = a_.cols / runs, pieces = ceil_div(run, blocking_.depth),
+                       depths = runs * pieces;
+    const auto edge = [&](std::int64_t d) {
+      return d / pieces * run + run * (d % pieces) / pieces;
+    };
+    const std::int64_t numbers =
+        std::min(blocking_.columns, ceil_div(c_.cols, columns) * columns) * ceil_div(run, pieces);
     for (column_ = 0; column_ < c_.cols; column_ += blocking_.columns) {
       cols_ = std::min(c_.cols - column_, blocking_.columns);
       for (std::int64_t d = 0; d < depths; ++d) {
-        first_k_ = a_.cols * d / depths;
-        depth_ = a_.cols * (d + 1) / depths - first_k_;
+        first_k_ = edge(d);
+        depth_ = edge(d + 1) - first_k_;
         accumulate_ = accumulate || d > 0;
         is_last_ = d + 1 == depths;
         this->multiply_block({reads_b(cols_ % columns) ? 0 : numbers, blocking_.keeps_a},
@@ -117,6 +126,21 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
   /// Whether the micro-kernel takes rows of `cols` columns as they lie.
   static bool takes(std::int64_t cols) { return has_lanes || cols % width == 0; }
 
+  /// Whether runs of a along the depth are long enough for blocks, and most of its panels have rows
+  /// of one stride.
+  bool reads_runs_of_a() const {
+    return a_.col_runs && a_.col_stride == 1 && a_.col_runs.length >= least_depth &&
+           a_.row_runs.count_from(0, c_.rows) >= std::min<std::int64_t>(2 * tile_rows, c_.rows);
+  }
+  /// Whether the micro-kernel reaches all of a panel of a as it lies.
+  bool lies_evenly(std::int64_t row, std::int64_t rows) const {
+    return a_.row_runs.count_from(row, rows) == rows &&
+           a_.col_runs.count_from(first_k_, depth_) == depth_;
+  }
+  const T* a_begin(std::int64_t row) const {
+    return a_.has_runs() ? a_.data + a_.row_at(row) + a_.col_at(first_k_) : a_at(row);
+  }
+
   const T* b_at(std::int64_t j) const {
     return b_.data + first_k_ * b_.row_stride + (column_ + j) * b_.col_stride;
   }
@@ -125,25 +149,28 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
   void pack_panel(std::int64_t panel, T* block) const {
     const std::int64_t j = panel * columns, cols = std::min(columns, cols_ - j);
     if (reads_b(cols)) return;
-    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, block + j * depth_,
-              ceil_div(cols, width) * width);
+    T* const to = block + j * depth_;
+    const std::int64_t padded = ceil_div(cols, width) * width;
+    if (b_.has_runs()) return pack_rows(b_, {first_k_, depth_, column_ + j, cols}, to, padded);
+    pack_rows(b_at(j), b_.row_stride, b_.col_stride, depth_, cols, to, padded);
   }
 
   /// Panels [first, last) of rows by columns [from, to) of the block.
   void multiply_panels(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to,
                        const T* block) const {
     struct OfA {};
-    const bool packs = packs_a(to - from);
+    const bool packs_all = packs_a(to - from), packs = packs_all || a_.has_runs();
     const std::int64_t group = blocking_.group, panel_size = tile_rows * depth_;
     T* const packed =
         packs ? thread_buffer<T, OfA>(std::min(group, last - first) * panel_size + width) : nullptr;
     for (; first < last; first += group) {
       const std::int64_t end = std::min(last, first + group);
-      if (packs) pack_a(first, end, packed);
+      if (packs) pack_a(first, end, packs_all, packed);
       const auto multiply = [&](std::int64_t p, std::int64_t begin_column,
                                 std::int64_t end_column) {
         const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
-        Tile<T> tile = tile_of(row, rows, packs ? packed + (p - first) * panel_size : nullptr);
+        const bool is_packed = packs_all || (packs && !lies_evenly(row, rows));
+        Tile<T> tile = tile_of(row, rows, is_packed ? packed + (p - first) * panel_size : nullptr);
         for (std::int64_t j = begin_column; j < end_column; j += columns)
           multiply_columns(tile, row, rows, j, block);
       };
@@ -165,7 +192,7 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
   Tile<T> tile_of(std::int64_t row, std::int64_t rows, const T* packed) const {
     Tile<T> tile;
     tile.depth = depth_;
-    tile.a = packed ? packed : a_at(row);
+    tile.a = packed ? packed : a_begin(row);
     tile.a_row_stride = packed ? 1 : a_.row_stride;
     tile.a_col_stride = packed ? rows : a_.col_stride;
     tile.accumulate = accumulate_;
@@ -181,9 +208,12 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
     tile.b = reads ? b_at(j) : block + j * depth_;
     tile.b_row_stride = reads ? b_.row_stride : vectors * width;
     tile.last = first_lanes(cols - (vectors - 1) * width);
-    const MatrixRef<T> c{c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
-                         c_.row_stride, c_.col_stride};
-    multiply(tile, c, tile_table<T>.multiply[rows - 1][vectors - 1][cols % width == 0]);
+    const auto kernel = tile_table<T>.multiply[rows - 1][vectors - 1][cols % width == 0];
+    if (c_.has_runs()) return multiply_runs(tile, {row, rows, column_ + j, cols}, kernel);
+    multiply(tile,
+             {c_.data + row * c_.row_stride + (column_ + j) * c_.col_stride, rows, cols,
+              c_.row_stride, c_.col_stride},
+             kernel);
   }
 
   /// Rows of a are read one line after the other, if they do not push each other out of the
@@ -196,9 +226,18 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
                                              a_.row_stride * static_cast<std::int64_t>(sizeof(T)));
   }
 
-  /// Panels [first, end) of the rows of a become columns side by side.
-  void pack_a(std::int64_t first, std::int64_t end, T* packed) const {
+  /// Panels [first, end) of the rows of a become columns side by side; of a matrix in runs maybe
+  /// only those that do not lie evenly.
+  void pack_a(std::int64_t first, std::int64_t end, bool all, T* packed) const {
     const auto packed_a = [&](std::int64_t p) { return packed + (p - first) * tile_rows * depth_; };
+    if (a_.has_runs()) {
+      for (std::int64_t p = first; p < end; ++p) {
+        const std::int64_t row = first_row(p), rows = first_row(p + 1) - row;
+        if (all || !lies_evenly(row, rows))
+          turn_rows(a_, {row, rows, first_k_, depth_}, packed_a(p));
+      }
+      return;
+    }
     if (a_.col_stride == 1) {
       for (std::int64_t p = first; p < end; ++p) {
         const std::int64_t row = first_row(p);
@@ -265,10 +304,27 @@ class BlockedProduct : public PanelProduct<BlockedProduct<T>, T, T, T> {
     copy(whole_rows, columns, 1, c.data, c.row_stride, c.col_stride);
   }
 
+  /// A tile of a result in runs, through a copy where they end inside.
+  void multiply_runs(Tile<T>& tile, const Part& part, void (*kernel)(const Tile<T>&)) const {
+    if (c_.row_runs.count_from(part.row, part.rows) == part.rows &&
+        c_.col_runs.count_from(part.col, part.cols) == part.cols) {
+      return multiply(tile,
+                      {c_.data + c_.row_at(part.row) + c_.col_at(part.col), part.rows, part.cols,
+                       c_.row_stride, c_.col_stride},
+                      kernel);
+    }
+    alignas(64) T sums[tile_rows * columns];
+    tile.c = sums;
+    tile.c_row_stride = columns;
+    if (tile.accumulate) gather(c_.read_only(), part, sums, columns);
+    kernel(tile);
+    spread<T>(sums, columns, c_, part);
+  }
+
   const Caches& caches_;
   const Blocking& blocking_ = blocking_of<T>(caches_, a_, c_.cols);
   const bool reads_b_ =  // as it lies, where the micro-kernel takes it
-      b_.col_stride == 1 && c_.rows <= threads_ * rows_that_read();
+      b_.col_stride == 1 && !b_.has_runs() && c_.rows <= threads_ * rows_that_read();
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Packing of the right operand of a matrix product into rows that the micro-kernel reads.
+// Packing of the operands of a matrix product into what the micro-kernel reads.
 #pragma once
 
 #include <algorithm>
@@ -118,6 +118,125 @@ void pack_rows(const T* from, std::int64_t row_stride, std::int64_t col_stride, 
     T* const row = to + k * padded;
     for (std::int64_t j = 0; j < cols; ++j) row[j] = from[k * row_stride + j * col_stride];
     std::fill(row + cols, row + padded, T{});
+  }
+}
+
+/// Copies any number of elements, the last of them in a piece that may overlap the one before.
+template <class T>
+[[gnu::always_inline]] inline void copy_run(const T* from, std::int64_t count, T* to) {
+  constexpr std::int64_t width = vector_width<T>;
+  if (count <= 2 * width) return copy_few<width>(from, count, to);
+  for (std::int64_t i = 0; i + width <= count; i += width) store<T>(to + i, load(from + i));
+  store<T>(to + count - width, load(from + count - width));
+}
+
+/// Some columns of a matrix that lie evenly.
+struct Piece {
+  std::int64_t begin, count, place;
+};
+/// Columns [col, col + cols) of a matrix, cut where runs end.
+class Pieces {
+ public:
+  static constexpr std::int64_t most_columns = 64;
+
+  template <class T>
+  Pieces(const MatrixRef<T>& m, std::int64_t col, std::int64_t cols) : stride_(m.col_stride) {
+    for_each_piece(m.col_runs, m.col_stride, col, cols,
+                   [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
+                     pieces_[count_++] = {begin, count, place};
+                   });
+  }
+  template <class T>
+  void gather(const T* from, T* to) const {
+    for (int p = 0; p < count_; ++p) {
+      const auto [begin, count, place] = pieces_[p];
+      if (stride_ == 1) {
+        copy_run(from + place, count, to + begin);
+      } else {
+        for (std::int64_t j = 0; j < count; ++j) to[begin + j] = from[place + j * stride_];
+      }
+    }
+  }
+  template <class T>
+  void spread(const T* from, T* to) const {
+    for (int p = 0; p < count_; ++p) {
+      const auto [begin, count, place] = pieces_[p];
+      if (stride_ == 1) {
+        copy_run(from + begin, count, to + place);
+      } else {
+        for (std::int64_t j = 0; j < count; ++j) to[place + j * stride_] = from[begin + j];
+      }
+    }
+  }
+
+ private:
+  Piece pieces_[most_columns];
+  std::int64_t stride_;
+  int count_ = 0;
+};
+
+/// A part of a matrix: rows [row, row + rows) of columns [col, col + cols).
+struct Part {
+  std::int64_t row, rows, col, cols;
+};
+
+/// Calls f(pieces, line of m, line of the copy) for each row of a part, some columns at a time;
+/// rows of the copy are `stride` apart.
+template <class T, class U, class F>
+[[gnu::always_inline]] inline void for_each_line(const MatrixRef<T>& m, const Part& part, U* copy,
+                                                 std::int64_t stride, const F& f) {
+  for (std::int64_t j = 0; j < part.cols; j += Pieces::most_columns) {
+    const Pieces pieces(m, part.col + j, std::min(Pieces::most_columns, part.cols - j));
+    for_each_piece(m.row_runs, m.row_stride, part.row, part.rows,
+                   [&](std::int64_t begin, std::int64_t count, std::int64_t place) {
+                     T* line = m.data + place;
+                     for (std::int64_t i = 0; i < count; ++i, line += m.row_stride)
+                       f(pieces, line, copy + (begin + i) * stride + j);
+                   });
+  }
+}
+
+/// Copies a part of a matrix to rows that are `stride` apart.
+template <class T>
+void gather(const MatrixRef<const T>& m, const Part& part, T* to, std::int64_t stride) {
+  for_each_line(m, part, to, stride,
+                [](const Pieces& pieces, const T* from, T* line) { pieces.gather(from, line); });
+}
+/// Copies such rows to a part of a matrix.
+template <class T>
+void spread(const T* from, std::int64_t stride, const MatrixRef<T>& m, const Part& part) {
+  for_each_line(m, part, from, stride,
+                [](const Pieces& pieces, T* to, const T* line) { pieces.spread(line, to); });
+}
+
+/// pack_rows of a part of at most tile_columns columns of a matrix that lies in runs.
+template <class T>
+void pack_rows(const MatrixRef<const T>& m, const Part& part, T* to, std::int64_t padded) {
+  if (m.row_stride != 1 || m.col_stride == 1) {
+    for (std::int64_t k = 0; k < part.rows && part.cols < padded; ++k)
+      store<T>(to + (k + 1) * padded - vector_width<T>, Vector<T>{});
+    return gather(m, part, to, padded);
+  }
+  constexpr std::int64_t deep = Pieces::most_columns;
+  alignas(64) T lines[tile_columns<T> * deep];
+  for (std::int64_t k = 0; k < part.rows; k += deep) {
+    const std::int64_t depth = std::min(deep, part.rows - k);
+    gather(m.transposed(), {part.col, part.cols, part.row + k, depth}, lines, deep);
+    pack_rows(lines, 1, deep, depth, part.cols, to + k * padded, padded);
+  }
+}
+
+/// turn_rows of a part of at most tile_rows rows of a matrix that lies in runs.
+template <class T>
+void turn_rows(const MatrixRef<const T>& m, const Part& part, T* to) {
+  if (m.col_stride != 1 || m.row_stride == 1)
+    return gather(m.transposed(), {part.col, part.cols, part.row, part.rows}, to, part.rows);
+  constexpr std::int64_t deep = Pieces::most_columns;
+  alignas(64) T lines[tile_rows * deep];
+  for (std::int64_t k = 0; k < part.cols; k += deep) {
+    const std::int64_t depth = std::min(deep, part.cols - k);
+    gather(m, {part.row, part.rows, part.col + k, depth}, lines, deep);
+    turn_rows(lines, deep, part.rows, depth, to + k * part.rows);
   }
 }
 
