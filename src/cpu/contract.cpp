@@ -108,6 +108,13 @@ GroupLie lie_of(const LoopNest& nest, const Group& group, const std::vector<Size
   return lie;
 }
 
+/// From the first element of a group to the last.
+std::int64_t reach(const LoopNest& nest, const Group& group, const std::vector<Size>& strides) {
+  std::int64_t reach = 1;
+  for (std::size_t a : group.axes) reach += (nest.axes[a].size - 1) * magnitude(strides[a]);
+  return reach;
+}
+
 /// Where each run begins.
 std::vector<std::int64_t> starts_of(const LoopNest& nest, const Group& group,
                                     const std::vector<Size>& strides, std::size_t outer) {
@@ -300,7 +307,8 @@ class ContractKernel final : public Kernel {
   static constexpr double block_cost = 8, result_cost = 4, strided_cost = 64, call_cost = 2000;
   static constexpr double copied_cost = 32, copy_cost = 8000;
   /// Of what lies in runs, per element and per run; of an epilogue, per piece that lies evenly.
-  static constexpr double in_runs_cost = 2, run_cost = 16, piece_cost = 1500;
+  static constexpr double in_runs_cost = 4, dense_run_cost = 30, sparse_run_cost = 200,
+                          piece_cost = 1500;
 
   static double product_cost(const Group& m, const Group& n, const Group& k) {
     return multiply_adds(m.size, n.size, k.size) +
@@ -317,12 +325,19 @@ class ContractKernel final : public Kernel {
     if (rows.is_even() && columns.is_even())
       return has_unit_stride(nest, plan.side(o, 0), plan.side(o, 1), o) ? 0
                                                                         : strided_cost * elements;
-    std::int64_t run = 0;
-    for (const GroupLie& lie : {rows, columns}) {
-      if (lie.stride == 1) run = std::max(run, lie.run);
+    double of_runs = sparse_run_cost;
+    for (int side : {0, 1}) {
+      const Group& group = plan.side(o, side);
+      const GroupLie& lie = side == 0 ? rows : columns;
+      if (lie.stride != 1) continue;
+      // Runs that lie close together share cache lines.
+      const bool is_dense = reach(nest, group, operands_[o].strides) <= 2 * group.size;
+      const double cost = is_dense ? dense_run_cost : (o == 2 ? 3 : 1) * sparse_run_cost;
+      of_runs = std::min(of_runs, cost / static_cast<double>(lie.run));
     }
-    return elements *
-           (in_runs_cost + (run == 0 ? strided_cost : run_cost / static_cast<double>(run)));
+    // Windows cannot be copied instead; tiles of the result are.
+    const double times = o == 2 ? 8 : repeats_[o] ? 1 : 4;
+    return elements * (times * in_runs_cost + of_runs);
   }
 
   /// The extra cost of an epilogue that has to be cut where the result, or what it reads, does not

@@ -239,7 +239,7 @@ class PairProduct : public PanelProduct<PairProduct<C>, C, bf16, Pair, panel_row
     }
     struct OfRuns {};
     bf16* const copy = thread_buffer<bf16, OfRuns>(part.rows * part.cols);
-    if (m.col_stride == 1 || m.row_stride != 1) {
+    if (!lies_in_columns(m, part)) {
       gather(bits_of(m), part, bits_of(copy), part.cols);
       return {copy, part.rows, part.cols, part.cols, 1};
     }

@@ -209,10 +209,20 @@ void spread(const T* from, std::int64_t stride, const MatrixRef<T>& m, const Par
                 [](const Pieces& pieces, T* to, const T* line) { pieces.spread(line, to); });
 }
 
+/// Whether what lies side by side in a part of a matrix is rows, or longer runs of them, rather
+/// than columns.
+template <class T>
+bool lies_in_columns(const MatrixRef<T>& m, const Part& part) {
+  const auto run = [](std::int64_t stride, const Runs& runs, std::int64_t count) {
+    return stride != 1 ? 0 : runs ? std::min(runs.length, count) : count;
+  };
+  return run(m.row_stride, m.row_runs, part.rows) > run(m.col_stride, m.col_runs, part.cols);
+}
+
 /// pack_rows of a part of at most tile_columns columns of a matrix that lies in runs.
 template <class T>
 void pack_rows(const MatrixRef<const T>& m, const Part& part, T* to, std::int64_t padded) {
-  if (m.row_stride != 1 || m.col_stride == 1) {
+  if (!lies_in_columns(m, part)) {
     for (std::int64_t k = 0; k < part.rows && part.cols < padded; ++k)
       store<T>(to + (k + 1) * padded - vector_width<T>, Vector<T>{});
     return gather(m, part, to, padded);
@@ -229,7 +239,7 @@ void pack_rows(const MatrixRef<const T>& m, const Part& part, T* to, std::int64_
 /// turn_rows of a part of at most tile_rows rows of a matrix that lies in runs.
 template <class T>
 void turn_rows(const MatrixRef<const T>& m, const Part& part, T* to) {
-  if (m.col_stride != 1 || m.row_stride == 1)
+  if (m.col_stride != 1 || lies_in_columns(m, part))
     return gather(m.transposed(), {part.col, part.cols, part.row, part.rows}, to, part.rows);
   constexpr std::int64_t deep = Pieces::most_columns;
   alignas(64) T lines[tile_rows * deep];
