@@ -216,6 +216,7 @@ class ContractKernel final : public Kernel {
       reaches_[o] = reach_of(nest, operands_[o]);
       repeats_[o] = elements_of(nest, o) > reaches_[o].elements();
     }
+    turn_windows(nest);
     const Plan plan = cheapest_plan(nest, roles);
     for (int o = 0; o < 3; ++o) {
       parts_[o].strides = operands_[o].strides;
@@ -286,6 +287,29 @@ class ContractKernel final : public Kernel {
  private:
   /// What each operand has to be in: a and b in the type of the factors.
   static constexpr DType dtypes[3] = {dtype_of<In>, dtype_of<In>, dtype_of<C>};
+
+  // --- preparing ---
+
+  /// Walks windows of rows forwards: a sum has no order of its own, and what goes forwards makes
+  /// longer runs. Where elements of a window lie side by side, the other operand's stay so.
+  void turn_windows(const LoopNest& nest) {
+    for (int o = 0; o < 2; ++o) {
+      if (!repeats_[o]) continue;
+      const std::vector<Size> strides = operands_[o].strides;
+      const AxisList backwards =
+          axes_where(nest, [&](std::size_t a) { return nest.axes[a].reduced && strides[a] < 0; });
+      if (std::any_of(backwards.begin(), backwards.end(),
+                      [&](std::size_t a) { return strides[a] == -1; }))
+        continue;
+      for (std::size_t a : backwards) {
+        for (LoopNest::Operand* operand : {&operands_[0], &operands_[1]}) {
+          operand->offset += (nest.axes[a].size - 1) * operand->strides[a];
+          operand->strides[a] = -operand->strides[a];
+        }
+      }
+      for (int each : {0, 1}) reaches_[each] = reach_of(nest, operands_[each]);
+    }
+  }
 
   // --- planning ---
 
