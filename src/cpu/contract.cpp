@@ -868,6 +868,23 @@ class ContractKernel final : public Kernel {
   std::vector<std::int64_t> finish_sizes_[2];
 };
 
+/// Whether an operand of a nest is read by windows that overlap.
+bool repeats(const LoopNest& nest, const LoopNest::Operand& operand) {
+  double elements = 1;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    if (operand.strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
+  }
+  return elements > reach_of(nest, operand).elements();
+}
+
+/// Whether each value is a sum over a small window of one channel: rows of code keep it in
+/// registers, and products with a vector have nothing to share.
+bool is_of_single_channels(const LoopNest& nest, const Roles& roles, const Target& target) {
+  if (roles.batch.empty() || (!roles.rows.empty() && !roles.columns.empty())) return false;
+  return size_of_axes(nest, roles.depth) <= target.most_window_points &&
+         (repeats(nest, nest.inputs[0]) || repeats(nest, nest.inputs[1]));
+}
+
 /// Whether a nest has no matrix products in it, only one dot product, or those of numbers that are
 /// far apart, few, or to be converted: a reduction, which cuts one sum for all threads or runs
 /// along the batch, is faster then.
@@ -892,7 +909,8 @@ bool has_bf16_factors(const LoopNest& nest) {
 }  // namespace
 
 std::unique_ptr<Kernel> make_contract_kernel(const LoopNest& nest) {
-  if (is_better_reduced(nest)) return make_kernel(choose_as_reduction(nest, RowCode::target()));
+  if (is_better_reduced(nest) || is_of_single_channels(nest, roles_of(nest), RowCode::target()))
+    return make_kernel(choose_as_reduction(nest, RowCode::target()));
   if (nest.compute == DType::f32 && has_bf16_factors(nest) && !products_are_by_eigen()) {
     auto kernel = std::make_unique<ContractKernel<float, bf16>>(nest);
     if (multiplies_bf16() || kernel->has_few_rows()) return kernel;

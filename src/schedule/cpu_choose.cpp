@@ -21,6 +21,11 @@ bool is_empty(const LoopNest& nest) {
                      [](const auto& axis) { return axis.size == 0; });
 }
 
+bool lies_closer(const LoopNest& nest, std::size_t a, std::size_t b) {
+  const Size of_a = nest.output.strides[a], of_b = nest.output.strides[b];
+  return of_a.is_number() && of_b.is_number() && magnitude(of_a) < magnitude(of_b);
+}
+
 class Chooser {
  public:
   Chooser(const LoopNest& nest, const Target& target)
@@ -52,7 +57,8 @@ class Chooser {
   bool append_rows(const LoopNest& nest) {
     if (!is_for_rows(nest, target_)) return false;
     if (const auto map = window_as_map(nest, target_)) {
-      if (append_along(*map, target_.least_points)) return true;
+      // Many inputs take longer in strips than empty lanes.
+      if (append_along(*map, target_.least_points, ceil_div(lanes_, 4))) return true;
     }
     if (choose_tiles(nest, target_, steps_)) return true;
     return append_along(nest, target_.least_points) || append_folded(nest) ||
@@ -61,7 +67,8 @@ class Chooser {
 
   /// Rows along the axis that the operands lie along: that of the output, or the one that is
   /// reduced.
-  bool append_along(const LoopNest& nest, Size least) {
+  bool append_along(const LoopNest& nest, Size least) { return append_along(nest, least, lanes_); }
+  bool append_along(const LoopNest& nest, Size least, Size least_length) {
     std::size_t along = no_axis, row = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       if (nest.axes[a].reduced != nest.combine.has_value()) continue;
@@ -71,11 +78,15 @@ class Chooser {
     const Size points = points_of(nest);
     if (along == no_axis || points < least || !lies_along(nest, along, target_)) return false;
     const Size length = nest.axes[along].size, rows = points / length;
-    // The rows follow each other on the longest of the axes left.
+    // The rows follow each other on the longest of the axes left; of two as long, on that where
+    // they lie closer together.
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (a != along && (row == no_axis || nest.axes[a].size > nest.axes[row].size)) row = a;
+      if (a == along) continue;
+      if (row == no_axis || nest.axes[a].size > nest.axes[row].size ||
+          (always_equal(nest.axes[a].size, nest.axes[row].size) && lies_closer(nest, a, row)))
+        row = a;
     }
-    if (least > 0 && length < lanes_ && rows > 1) {  // would leave lanes empty
+    if (least > 0 && length < least_length && rows > 1) {  // would leave lanes empty
       if (!nest.combine || !target_.combines_together(*nest.combine) ||
           !is_one(nest.output.strides[row]) || nest.axes[row].size < lanes_)
         return false;
