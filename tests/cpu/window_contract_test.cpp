@@ -173,8 +173,11 @@ void expect_computes(const LoopNest& nest, NestMemory memory) {
   }
   const int output = nest.output.buffer;
   const std::vector<std::byte> alone = result_of(*kernel, memory, output, 1);
-  ASSERT_EQ(alone, result_of(*kernel, memory, output, 2)) << "threads change the result of\n"
-                                                          << text;
+  // Eigen's products may differ where another number of threads cuts them.
+  if (!host::products_are_by_eigen()) {
+    ASSERT_EQ(alone, result_of(*kernel, memory, output, 2)) << "threads change the result of\n"
+                                                            << text;
+  }
   memory.bytes[static_cast<std::size_t>(output)] = alone;
   double terms = 1;
   for (const auto& axis : nest.axes) terms *= axis.reduced ? static_cast<double>(axis.size) : 1;
