@@ -74,8 +74,8 @@ struct brace
                    peg::opt<peg::if_must<colon, white_space, name, white_space>>, close_brace> {};
 
 struct group;
-struct terms : peg::seq<white_space, peg::star<peg::sor<word, group, brackets, brace>, white_space>> {
-};
+struct terms
+    : peg::seq<white_space, peg::star<peg::sor<word, group, brackets, brace>, white_space>> {};
 struct open : peg::ascii::one<'('> {};
 struct close : peg::ascii::one<')'> {};
 struct group : peg::if_must<open, terms, close> {};

@@ -31,8 +31,8 @@ int main(int argc, char** argv) {
 
   for (int i = 0; i <= 2000; ++i) {
     if (i % 400 == 0) {
-      std::printf("step %4d  in the middle %.4f  in all %.1f\n", i,
-                  heat(size / 2, size / 2).item(), ein::reduce(heat, "y x ->", "sum").item());
+      std::printf("step %4d  in the middle %.4f  in all %.1f\n", i, heat(size / 2, size / 2).item(),
+                  ein::reduce(heat, "y x ->", "sum").item());
     }
     heat = step(heat);
   }

@@ -13,10 +13,20 @@ using namespace ein::literals;
 
 /// Two convolutions, whose result is added to what they are of.
 struct Block : nn::Layer {
-  nn::EinMix first{"b {y + ky - 1} {x + kx - 1} c -> b y x o", "ky kx c o", "o", "ky"_a = 3,
-                   "kx"_a = 3, "c"_a = 16, "o"_a = 16},
-      second{"b {y + ky - 1} {x + kx - 1} c -> b y x o", "ky kx c o", "o", "ky"_a = 3,
-             "kx"_a = 3, "c"_a = 16, "o"_a = 16};
+  nn::EinMix first{"b {y + ky - 1} {x + kx - 1} c -> b y x o",
+                   "ky kx c o",
+                   "o",
+                   "ky"_a = 3,
+                   "kx"_a = 3,
+                   "c"_a = 16,
+                   "o"_a = 16},
+      second{"b {y + ky - 1} {x + kx - 1} c -> b y x o",
+             "ky kx c o",
+             "o",
+             "ky"_a = 3,
+             "kx"_a = 3,
+             "c"_a = 16,
+             "o"_a = 16};
   Block() {
     add_module("first", first);
     add_module("second", second);
@@ -28,8 +38,12 @@ struct Block : nn::Layer {
 
 /// Images of 16 x 16 points to four classes.
 struct Net : nn::Layer {
-  nn::EinMix begin{"b {2*y + ky - 1} {2*x + kx - 1} -> b y x o", "ky kx o", "o", "ky"_a = 3,
-                   "kx"_a = 3, "o"_a = 16};
+  nn::EinMix begin{"b {2*y + ky - 1} {2*x + kx - 1} -> b y x o",
+                   "ky kx o",
+                   "o",
+                   "ky"_a = 3,
+                   "kx"_a = 3,
+                   "o"_a = 16};
   Block near, far;
   nn::Linear classes{16, 4};
   Net() {
@@ -52,14 +66,11 @@ ein::Tensor make_images(const ein::Tensor& classes, std::int64_t count) {
   const ein::Tensor down = ein::tensor({1.0f, 0.0f, 1.0f, 1.0f}),
                     across = ein::tensor({0.0f, 1.0f, 1.0f, -1.0f});
   const ein::Tensor y = ein::gather(down, classes, "[k], b -> b"),
-                    x = ein::gather(across, classes, "[k], b -> b"),
-                    begin = ein::rand({count}) * 6;
-  const ein::Tensor phase = ein::map(ein::einsum(y, at, "b, y -> b y"),
-                                     ein::einsum(x, at, "b, x -> b x"), begin,
-                                     "b y, b x, b -> b y x",
-                                     [](const auto& v, const auto& h, const auto& b) {
-                                       return ein::sin(1.3f * (v + h) + b);
-                                     });
+                    x = ein::gather(across, classes, "[k], b -> b"), begin = ein::rand({count}) * 6;
+  const ein::Tensor phase = ein::map(
+      ein::einsum(y, at, "b, y -> b y"), ein::einsum(x, at, "b, x -> b x"), begin,
+      "b y, b x, b -> b y x",
+      [](const auto& v, const auto& h, const auto& b) { return ein::sin(1.3f * (v + h) + b); });
   return phase + 0.5f * ein::randn({count, 16, 16});
 }
 
@@ -79,7 +90,9 @@ int main() {
     return loss;
   });
 
-  const auto new_classes = [](std::int64_t count) { return (ein::rand({count}) * 4).to(ein::DType::i64); };
+  const auto new_classes = [](std::int64_t count) {
+    return (ein::rand({count}) * 4).to(ein::DType::i64);
+  };
   for (int i = 0; i <= 200; ++i) {
     const ein::Tensor classes = new_classes(64);
     const ein::Tensor loss = step(make_images(classes, 64), classes);

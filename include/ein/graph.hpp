@@ -52,7 +52,8 @@ enum class OpKind : std::uint8_t {
   contract,  ///< the product of its inputs, summed over the axes that the result lacks
   reduce,    ///< one input, combined over the axes that the result lacks
              ///< Of both, a tuple that reads beside an input, or writes beside the result, is left
-             ///< out. Sums may write an element several times, which adds up, or never: it is 0.
+             ///< out; where a factor is infinite or NaN, it may be NaN times 0. Sums may write an
+             ///< element several times, which adds up, or never: it is 0.
   reindex,   ///< one input, rearranged: rearrange, repeat, diagonal, slice
   concat,    ///< its inputs joined along one dimension
   place,    ///< one input at some places of the result, each written at most once; zeros elsewhere,

@@ -31,10 +31,10 @@ void bracket_is_not_closed(Place);
 void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
-void group_is_inside_brackets(Place);      // they are around axes of a side
+void group_is_inside_brackets(Place);  // they are around axes of a side
 void brace_is_not_closed(Place);
 void brace_closes_nothing(Place);
-void brace_is_empty(Place);                // it holds an index: {2*y + ky - 1}
+void brace_is_empty(Place);  // it holds an index: {2*y + ky - 1}
 void brace_is_inside_brackets(Place);
 void index_is_malformed(Place);            // terms are joined by + and -: {2*y + ky - 1}
 void coefficient_is_no_number(Place);      // a number stands left of *: {2*y}
@@ -58,11 +58,11 @@ void packed_axes_are_missing(Place);      // * stands for the axes that are pack
 void packed_axes_are_repeated(Place);     // one * per pattern
 void group_is_not_allowed(Place);         // of one operand: around an axis in brackets, (h [d])
 void number_is_not_allowed(Place);
-void brace_is_not_allowed(Place);      // { } is for einsum, reduce, rearrange and map
-void brace_is_inside_a_group(Place);   // it is a whole dimension
-void brackets_are_not_allowed(Place);                 // [ ] is for softmax, gather and their like
-void brackets_are_missing(Place);                     // put the axis of the operation in [ ]
-void one_axis_in_brackets_is_wanted(Place);           // the operation goes along one axis
+void brace_is_not_allowed(Place);            // { } is for einsum, reduce, rearrange and map
+void brace_is_inside_a_group(Place);         // it is a whole dimension
+void brackets_are_not_allowed(Place);        // [ ] is for softmax, gather and their like
+void brackets_are_missing(Place);            // put the axis of the operation in [ ]
+void one_axis_in_brackets_is_wanted(Place);  // the operation goes along one axis
 void rows_and_columns_in_brackets_are_wanted(Place);  // the names of a matrix: [i j]
 void rows_in_brackets_are_wanted(Place);              // of the second operand: those of the matrix
 void columns_in_brackets_are_wanted(Place);           // of the result: those of the matrix
@@ -102,7 +102,7 @@ void axis_has_two_types(Place);       // its names in the types differ
 void axis_is_not_of_size_one(Place);  // 1 in a pattern wants size 1
 void group_has_another_size_than_its_axes(Place);
 void group_cannot_be_split_evenly(Place);
-void brace_reads_nothing(Place);            // - p reads p places before and behind
+void brace_reads_nothing(Place);                     // - p reads p places before and behind
 void operands_have_different_dtypes(Place);          // cast one with .to(dtype)
 void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DType::f32)
 void reduction_is_unknown(Place);                    // sum mean max min ...: reduction.hpp has all

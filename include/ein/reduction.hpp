@@ -57,6 +57,11 @@ inline constexpr std::string_view reduction_names[] = {
 constexpr std::string_view name(Reduction reduction) {
   return detail::reduction_names[static_cast<std::size_t>(reduction)];
 }
+/// Whether it is of squares of what differs from a mean.
+constexpr bool is_variance(Reduction reduction) {
+  return reduction == Reduction::var || reduction == Reduction::std ||
+         reduction == Reduction::sample_var || reduction == Reduction::sample_std;
+}
 constexpr std::optional<Reduction> parse_reduction(std::string_view name) {
   for (std::size_t i = 0; i < std::size(detail::reduction_names); ++i) {
     if (detail::reduction_names[i] == name) return static_cast<Reduction>(i);

@@ -16,6 +16,7 @@
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/recorded_call.hpp"
+#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -38,6 +39,7 @@ class Map {
     for (const Tensor* x : operands) shapes.push_back(x->shape());
     solved_ = solve(op_, parsed_.pattern, shapes, call.sizes);
     checked_numel(solved_.shape, 8);
+    if (solved_.has_braces) take_windows(shapes);
     order_axes();
     for (const int axis : axes_)
       points_.push_back(solved_.axes[static_cast<std::size_t>(axis)].size);
@@ -69,8 +71,8 @@ class Map {
   bool is_reduced_one_by_one() const {
     constexpr std::int64_t most = 4;
     // Along an axis that is split, parts can't be taken.
-    if (call_.reduction != Reduction::sum || parsed_.pattern.has_placements() ||
-        engine::Trace::active()->mesh())
+    if (call_.reduction != Reduction::sum || parsed_.pattern.has_placements() || !bounds_.empty() ||
+        !covers(solved_.write, solved_.shape, solved_.axes) || engine::Trace::active()->mesh())
       return false;
     std::int64_t values = 1;
     for (std::size_t d = result_axes(); d < axes_.size(); ++d) {
@@ -151,6 +153,62 @@ class Map {
     return arranged(all->to(dtype));
   }
 
+  /// The dimensions that are read beside their operands: a point is one that all of them have.
+  void take_windows(const std::vector<Shape>& shapes) {
+    for (std::size_t k = 0; k < shapes.size(); ++k) {
+      for (std::size_t d = 0; d < shapes[k].rank(); ++d) {
+        const DimIndex& dim = solved_.reads[k][d];
+        if (!stays_inside({dim}, {shapes[k][d]}, solved_.axes))
+          bounds_.push_back({dim, shapes[k][d]});
+      }
+    }
+    const auto refuse = [&](const grammar::Side& side, const std::string& message,
+                            const std::string& help) {
+      fail(ErrorKind::pattern, "map", message, parsed_.pattern.text,
+           mark_dims(parsed_.pattern, side), {show_operands(shapes), "help: " + help});
+    };
+    const bool meets = !covers(solved_.write, solved_.shape, solved_.axes);
+    if (meets && call_.reduction != Reduction::sum)
+      refuse(parsed_.pattern.output(), "braces of the output add up what meets",
+             "say \"sum\" after the function");
+    if (!bounds_.empty() && !call_.reduction)
+      refuse(parsed_.pattern.sides[0], "a result has points that an operand lacks",
+             "say a reduction after the function, which leaves them out, or pad the operand");
+    if (!bounds_.empty() && call_.reduction && is_variance(*call_.reduction))
+      refuse(parsed_.pattern.sides[0],
+             std::string(name(*call_.reduction)) + " reads beside its operands", "pad them first");
+  }
+  /// Whether a point of all axes, which a map goes over, is one that all operands have.
+  Ex is_inside() const {
+    std::optional<Ex> all;
+    const auto also = [&](const Ex& condition) {
+      all = all ? Ex::apply(ScalarOp::logical_and, *all, condition) : condition;
+    };
+    for (const Bound& bound : bounds_) {
+      Ex position = Ex::size(bound.dim.offset);
+      for (const DimIndex::Term& term : bound.dim.terms) {
+        const auto place = std::find(axes_.begin(), axes_.end(), term.axis) - axes_.begin();
+        position = position + Ex::size(term.coefficient) * Ex::index(static_cast<int>(place));
+      }
+      also(Ex::apply(ScalarOp::ge, position, Ex(0.0)));
+      also(Ex::apply(ScalarOp::lt, position, Ex::size(bound.length)));
+    }
+    return *all;
+  }
+  /// Values at all points, `otherwise` at those that an operand lacks; without a value, 1 at the
+  /// others.
+  ValueId only_inside(Graph& graph, std::optional<ValueId> value, DType dtype,
+                      const Ex& otherwise) const {
+    Op op = plain_op(OpKind::map, dtype, points_);
+    if (value) {
+      op.inputs = {*value};
+      op.reads = {op.write};
+    }
+    op.compute = compute_type(dtype);
+    op.expr = where(is_inside(), value ? Ex::input(0) : Ex(1.0), otherwise);
+    return append(graph, std::move(op));
+  }
+
   /// Those of the result, then those that it lacks, as the pattern has them.
   void order_axes() {
     const auto take = [&](const Access& access) {
@@ -203,14 +261,16 @@ class Map {
 
   Tensor at_points(const Tensor& operand, std::size_t k) const {
     const Access& read = solved_.reads[k];
-    return run(key_of(engine::KeyKind::points, static_cast<std::int64_t>(k)), operand,
-               [&](Graph& graph) {
-                 const Place place = place_of([&](std::size_t d) { return uses(read, axes_[d]); });
-                 return rearranged(graph, read, place);
-               });
+    return run(
+        key_of(engine::KeyKind::points, static_cast<std::int64_t>(k)), operand, [&](Graph& graph) {
+          const Place place = place_of([&](std::size_t d) { return uses(read, axes_[d]); });
+          Access inside = read;
+          const ValueId from = solved_.has_braces ? padded(graph, 0, inside, solved_.axes) : 0;
+          return rearranged(graph, from, inside, place);
+        });
   }
-  ValueId rearranged(Graph& graph, const Access& read, const Place& place) const {
-    Op op = op_of(OpKind::reindex, {{0, read}}, place, graph.op(0).dtype);
+  ValueId rearranged(Graph& graph, ValueId from, const Access& read, const Place& place) const {
+    Op op = op_of(OpKind::reindex, {{from, read}}, place, graph.op(from).dtype);
     op.axes = solved_.axes;
     drop_unused_axes(op);
     return append(graph, std::move(op));
@@ -241,7 +301,7 @@ class Map {
       });
       const Access read(lies.access.begin() + static_cast<std::ptrdiff_t>(missing),
                         lies.access.end());
-      return rearranged(graph, read, {solved_.write, solved_.shape});
+      return rearranged(graph, 0, read, {solved_.write, solved_.shape});
     });
   }
 
@@ -261,17 +321,43 @@ class Map {
     const Tensor all =
         cast_value.shape() == points_ ? cast_value : engine::broadcast(cast_value, points_);
     const DType dtype = result_dtype(all.dtype());
-    require_defined(reduction, all.dtype(), solved_, parsed_.pattern, points_);
+    Solved at = solved_;
+    at.reads = {place_of([](std::size_t) { return true; }).access};
+    require_defined(reduction, all.dtype(), at, parsed_.pattern, points_);
     const auto number =
         static_cast<std::int64_t>(reduction) << 8 | static_cast<std::int64_t>(dtype);
     return run(key_of(engine::KeyKind::reduced_points, number), all, [&](Graph& graph) {
-      Solved at = solved_;
-      at.reads = {place_of([](std::size_t) { return true; }).access};
-      const ValueId reduced =
-          build_reduction(graph, reduction, at, 0, dtype_to_combine(all.dtype(), dtype));
+      const DType combined = dtype_to_combine(all.dtype(), dtype);
+      const ValueId reduced = bounds_.empty() ? build_reduction(graph, reduction, at, 0, combined)
+                                              : reduce_inside(graph, reduction, at, combined);
       return converted(graph, reduced, dtype);
     });
   }
+
+  /// A reduction of value 0 over the points that all operands have.
+  ValueId reduce_inside(Graph& graph, Reduction reduction, const Solved& at, DType dtype) const {
+    const DType of = graph.op(0).dtype;
+    if (reduction != Reduction::mean) {
+      const ValueId inside = only_inside(graph, 0, of, nothing_beside(reduction, of));
+      return build_reduction(graph, reduction, at, inside, dtype);
+    }
+    const auto sum_of = [&](std::optional<ValueId> value) {
+      const ValueId inside = only_inside(graph, value, of, Ex(0.0));
+      return build_reduction(graph, Reduction::sum, at, inside, dtype);
+    };
+    Op quotient = plain_op(OpKind::map, dtype, solved_.shape);
+    quotient.inputs = {sum_of(0), sum_of({})};
+    quotient.reads = {quotient.write, quotient.write};
+    quotient.compute = compute_type(dtype);
+    quotient.expr = Ex::input(0) / Ex::input(1);
+    return append(graph, std::move(quotient));
+  }
+
+  /// A dimension of an operand that is read beside it.
+  struct Bound {
+    DimIndex dim;
+    Size length = 0;
+  };
 
   const detail::MapCall& call_;
   const Operation op_;
@@ -279,6 +365,7 @@ class Map {
   Solved solved_;
   std::vector<int> axes_;  // of the points
   Shape points_;
+  std::vector<Bound> bounds_;
 };
 
 }  // namespace

@@ -128,6 +128,7 @@ class Builder {
 
   /// Whether reading so meets an element twice, or leaves the value.
   static bool is_window(const Access& read, const Shape& shape, const std::vector<Axis>& axes) {
+    if (is_plain(read, shape, axes)) return false;
     std::vector<Axis> used = axes;
     for (std::size_t a = 0; a < axes.size(); ++a) {
       if (!uses(read, static_cast<int>(a))) used[a].size = 1;
@@ -404,9 +405,8 @@ class Builder {
           kept.size() == axes_in(op.reads[k]).size() &&
           (covers(op.reads[k], shape, op.axes) || is_window(op.reads[k], shape, op.axes));
       const Access write = direct ? op.reads[k] : plain_access(kept);
-      Op turned =
-          op_of(OpKind::contract, factors,
-                {write, direct ? shape : shape_of(write, op.axes)}, dtype);
+      Op turned = op_of(OpKind::contract, factors,
+                        {write, direct ? shape : shape_of(write, op.axes)}, dtype);
       give(op, k, add(std::move(turned), op.axes), op.axes);
     }
   }
@@ -504,8 +504,7 @@ class Builder {
     // Beside its operand a reduction meets nothing.
     Points x{op.inputs[0], op.reads[0]};
     if (op.combine != Combine::sum)
-      x.id = padded(graph_, x.id, x.access, op.axes,
-                    nothing_of(op.combine, graph_.op(x.id).dtype));
+      x.id = padded(graph_, x.id, x.access, op.axes, nothing_of(op.combine, graph_.op(x.id).dtype));
     if (op.combine == Combine::prod) {
       const DType compute = wide(op.dtype);
       const Points others = products_of_others(op, x);

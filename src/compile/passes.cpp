@@ -48,7 +48,7 @@ std::vector<ResultPlace> places_of(const Graph& graph, const Job& job) {
 Compilation lowered(Graph graph, const Job& job) {
   const bool is_function = job.of == Job::Of::function;
   Compilation made;
-  graph = after_pass("without_windows", without_windows(graph));
+  graph = after_pass("without_windows", without_windows(std::move(graph)));
   graph = real_graph(std::move(graph), job.call, job.order);
   if (job.mesh) graph = process_graph(graph, job, made.placements);
   const std::vector<ResultPlace> places = places_of(graph, job);

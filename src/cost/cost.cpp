@@ -134,9 +134,8 @@ Tally<N> cost_of(const Graph& graph, ValueId id, const Sizes<N>& size_of_axis) {
     for (std::size_t d = 0; d < shape.rank() && !is_indirect; ++d) {
       const DimIndex& dim = op.reads[i][d];
       are_regular &= is_regular(d);
-      elements *= is_regular(d)
-                      ? product([&](int a) { return uses({dim}, a); })
-                      : size_of_axis.number(positions_inside(dim, shape[d], op.axes));
+      elements *= is_regular(d) ? product([&](int a) { return uses({dim}, a); })
+                                : size_of_axis.number(positions_inside(dim, shape[d], op.axes));
     }
     if (!are_regular) points = elements;
     // Of what a place writes to, the rest is read.

@@ -1,6 +1,7 @@
 #include "cost/inside.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "graph/build.hpp"
@@ -19,15 +20,45 @@ class Counter {
  public:
   Counter(const std::vector<Axis>& axes, std::vector<int> together, std::vector<Bound> bounds)
       : axes_(axes), together_(std::move(together)), bounds_(std::move(bounds)) {
-    const auto longest = std::max_element(
-        together_.begin(), together_.end(), [&](int a, int b) { return size(a) < size(b); });
+    const auto longest = std::max_element(together_.begin(), together_.end(),
+                                          [&](int a, int b) { return size(a) < size(b); });
     longest_ = *longest;
     together_.erase(longest);
   }
-  Size count() { return count(0); }
+  Size count() {
+    const bool are_numbers = std::all_of(together_.begin(), together_.end(),
+                                         [&](int axis) { return size(axis).is_number(); });
+    if (are_numbers) return bounds_.size() == 1 ? by_positions() : count(0);
+    Size all = size(longest_);
+    for (const int axis : together_) all *= size(axis);
+    return all;
+  }
 
  private:
   Size size(int axis) const { return axes_[static_cast<std::size_t>(axis)].size; }
+  /// With one bound: as many as positions have tuples of all axes but the longest.
+  Size by_positions() {
+    std::map<std::int64_t, std::int64_t> tuples{{0, 1}};
+    for (const int axis : together_) {
+      std::int64_t by = 0;
+      for (const DimIndex::Term& term : bounds_[0].terms) {
+        if (term.axis == axis) by += std::int64_t{term.coefficient};
+      }
+      std::map<std::int64_t, std::int64_t> more;
+      for (const auto& [position, count] : tuples) {
+        for (std::int64_t i = 0; i < std::int64_t{size(axis)}; ++i)
+          more[position + i * by] += count;
+      }
+      tuples = std::move(more);
+    }
+    const Size offset = bounds_[0].offset;
+    Size sum = 0;
+    for (const auto& [position, count] : tuples) {
+      bounds_[0].offset = offset + position;
+      sum += along_longest() * count;
+    }
+    return sum;
+  }
   Size count(std::size_t place) {
     if (place == together_.size()) return along_longest();
     Size sum = 0;
@@ -108,8 +139,8 @@ std::vector<AxesTogether> axes_together(const Graph& graph, const Op& op) {
     if (together.axes.empty()) continue;
     std::vector<Bound> of_these;
     for (const Bound& bound : bounds) {
-      const bool is_of = !bound.terms.empty() &&
-                         group[static_cast<std::size_t>(bound.terms[0].axis)] == g;
+      const bool is_of =
+          !bound.terms.empty() && group[static_cast<std::size_t>(bound.terms[0].axis)] == g;
       if (is_of) of_these.push_back(bound);
     }
     together.is_cut = !of_these.empty();

@@ -11,7 +11,8 @@ namespace ein {
 struct AxesTogether {
   std::vector<int> axes;
   bool is_cut = false;  // some of their tuples are outside
-  Size inside = 0;      // how many are not; where none is cut, it is not set
+  Size inside = 0;  // how many are not; where none is cut, it is not set. All, where the size of
+                    // more than one axis is open
 };
 /// All axes of a contraction or reduction in such groups. The tuples inside are as many as the
 /// product of the groups' numbers says.

@@ -209,11 +209,20 @@ Range range_of(const DimIndex& dim, const std::vector<Axis>& axes) {
 namespace {
 /// Whether it is one axis, as long as the dimension for all lengths: that asks nothing.
 bool is_whole(const DimIndex& dim, Size length, const std::vector<Axis>& axes) {
-  return always_equal(dim.offset, 0) && dim.terms.size() == 1 &&
-         is_one(dim.terms[0].coefficient) &&
+  return always_equal(dim.offset, 0) && dim.terms.size() == 1 && is_one(dim.terms[0].coefficient) &&
          always_equal(axes[static_cast<std::size_t>(dim.terms[0].axis)].size, length);
 }
 }  // namespace
+
+bool is_plain(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
+  for (std::size_t d = 0; d < access.size(); ++d) {
+    if (!is_whole(access[d], shape[d], axes)) return false;
+    for (std::size_t e = 0; e < d; ++e) {
+      if (access[e].terms[0].axis == access[d].terms[0].axis) return false;
+    }
+  }
+  return true;
+}
 
 bool stays_inside(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
   for (std::size_t d = 0; d < access.size(); ++d) {
@@ -277,6 +286,10 @@ ValueId padded(Graph& graph, ValueId value, Access& read, const std::vector<Axis
   Place place{plain_access(shape.rank()), {}};
   bool is_padded = false;
   for (std::size_t d = 0; d < read.size(); ++d) {
+    if (is_whole(read[d], shape[d], axes)) {
+      place.shape.push_back(shape[d]);
+      continue;
+    }
     const Range range = range_of(read[d], axes);
     if (range.last < range.first) return value;  // nothing is read
     const Size before = range.first < 0 ? -range.first : Size(0),

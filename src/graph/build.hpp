@@ -85,6 +85,9 @@ struct Range {
 };
 Range range_of(const DimIndex& dim, const std::vector<Axis>& axes);
 
+/// Whether each dimension is an axis of its own, as long as it for all lengths. That asks nothing.
+bool is_plain(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
+
 /// Whether an access meets elements of a value of `shape` alone.
 bool stays_inside(const Access& access, const Shape& shape, const std::vector<Axis>& axes);
 

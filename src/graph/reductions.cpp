@@ -268,29 +268,36 @@ static_assert(std::size(builders) == std::size(detail::reduction_names));
 
 namespace {
 
-/// Whether a reduction is a combination of elements, which leaves out those that are none.
-bool takes_windows(Reduction reduction) {
+/// How a reduction combines its elements, if it does nothing else with them but divide by their
+/// number.
+std::optional<Combine> combination_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:
     case Reduction::mean:
+      return Combine::sum;
     case Reduction::prod:
+      return Combine::prod;
     case Reduction::max:
+      return Combine::max;
     case Reduction::min:
+      return Combine::min;
     case Reduction::any:
+      return Combine::any;
     case Reduction::all:
-      return true;
+      return Combine::all;
     default:
-      return false;
+      return std::nullopt;
   }
-}
-/// What other reductions find beside their operand.
-double nothing_of(Reduction reduction) {
-  return reduction == Reduction::norm        ? 0.0
-         : reduction == Reduction::logsumexp ? -INFINITY
-                                             : NAN;  // skipped
 }
 
 }  // namespace
+
+Ex nothing_beside(Reduction reduction, DType dtype) {
+  if (const auto combine = combination_of(reduction)) return nothing_of(*combine, dtype);
+  return Ex(reduction == Reduction::norm        ? 0.0
+            : reduction == Reduction::logsumexp ? -INFINITY
+                                                : NAN);
+}
 
 Reduction reduction_named(std::string_view name) {
   if (const auto found = parse_reduction(name)) return *found;
@@ -314,9 +321,10 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
     drop_unused_axes(op);
     return append(graph, std::move(op));
   }
-  if (!takes_windows(reduction)) {
+  if (!combination_of(reduction)) {
     Solved inside = solved;
-    x = padded(graph, x, inside.reads[0], inside.axes, Ex(nothing_of(reduction)));
+    x = padded(graph, x, inside.reads[0], inside.axes,
+               nothing_beside(reduction, graph.op(x).dtype));
     Build build(graph, inside, x, result);
     return builders[static_cast<std::size_t>(reduction)](build).id;
   }
@@ -326,15 +334,18 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 
 namespace {
 
-/// The positions that some axes of a dimension add to it: those of the result, or others.
+/// The positions that some axes of a dimension add to it: those of the result, or others. None
+/// where there are very many, or lengths decide.
 std::vector<std::int64_t> positions(const DimIndex& dim, const Solved& solved, bool are_kept) {
+  constexpr std::size_t most = 1 << 16;
   std::vector<std::int64_t> all{0};
   for (const DimIndex::Term& term : dim.terms) {
     if (uses(solved.write, term.axis) != are_kept) continue;
+    const Size size = solved.axes[static_cast<std::size_t>(term.axis)].size;
+    if (!size.is_number() || all.size() * static_cast<std::size_t>(size.word()) > most) return {};
     std::vector<std::int64_t> more;
-    const std::int64_t size = solved.axes[static_cast<std::size_t>(term.axis)].size;
     for (const std::int64_t position : all) {
-      for (std::int64_t i = 0; i < size; ++i)
+      for (std::int64_t i = 0; i < size.word(); ++i)
         more.push_back(position + i * std::int64_t{term.coefficient});
     }
     std::sort(more.begin(), more.end());
@@ -343,16 +354,25 @@ std::vector<std::int64_t> positions(const DimIndex& dim, const Solved& solved, b
   }
   return all;
 }
-/// Whether some window of a dimension is wholly outside.
-bool has_empty_window(const DimIndex& dim, const Solved& solved, std::int64_t length) {
-  const std::vector<std::int64_t> kept = positions(dim, solved, true),
-                                  reduced = positions(dim, solved, false);
-  if (reduced.empty()) return false;  // said elsewhere
-  return std::any_of(kept.begin(), kept.end(), [&](std::int64_t at) {
-    at += std::int64_t{dim.offset};
-    const auto inside = std::lower_bound(reduced.begin(), reduced.end(), -at);
-    return inside == reduced.end() || at + *inside >= length;
-  });
+/// Whether some window of a dimension is wholly outside: the first or the last one, or one whose
+/// elements lie further apart than the dimension is long.
+bool has_empty_window(const DimIndex& dim, const Solved& solved, Size length) {
+  Range kept{dim.offset, dim.offset}, reduced{0, 0};
+  for (const DimIndex::Term& term : dim.terms) {
+    Range& range = uses(solved.write, term.axis) ? kept : reduced;
+    const Size size = solved.axes[static_cast<std::size_t>(term.axis)].size;
+    if (size == 0) return false;
+    (goes_backwards(term) ? range.first : range.last) += term.coefficient * (size - 1);
+  }
+  if (kept.first + reduced.last < 0 || kept.last + reduced.first >= length) return true;
+  const std::vector<std::int64_t> begins = positions(dim, solved, true),
+                                  inside = positions(dim, solved, false);
+  return !inside.empty() && length.is_number() &&
+         std::any_of(begins.begin(), begins.end(), [&](std::int64_t at) {
+           at += std::int64_t{dim.offset};
+           const auto first = std::lower_bound(inside.begin(), inside.end(), -at);
+           return first == inside.end() || at + *first >= length.word();
+         });
 }
 
 /// Of a pattern with braces.
@@ -366,22 +386,14 @@ void require_windows(Reduction reduction, const Solved& solved, const grammar::P
   }
   if (stays_inside(solved.reads[0], shape, solved.axes)) return;
   const std::vector<Mark> marks = mark_dims(pattern, pattern.sides[0]);
-  if (reduction == Reduction::var || reduction == Reduction::std ||
-      reduction == Reduction::sample_var || reduction == Reduction::sample_std) {
+  if (is_variance(reduction)) {
     fail(ErrorKind::reduction, "reduce", what + " reads beside its operand", pattern.text, marks,
-         {"operand 1: " + shape.to_string(),
-          "help: nan" + std::string(reduction == Reduction::var ? "var" : "std") +
-              " of a tensor padded with NaN skips what is beside it"});
+         {"operand 1: " + shape.to_string(), "help: give fewer windows, which read inside"});
   }
   if (reduction != Reduction::max && reduction != Reduction::min) return;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     const DimIndex& dim = solved.reads[0][d];
-    const bool is_known =
-        shape[d].is_number() && std::all_of(dim.terms.begin(), dim.terms.end(), [&](auto& term) {
-          return solved.axes[static_cast<std::size_t>(term.axis)].size.is_number();
-        });
-    if (!is_known || stays_inside({dim}, {shape[d]}, solved.axes) ||
-        !has_empty_window(dim, solved, shape[d]))
+    if (stays_inside({dim}, {shape[d]}, solved.axes) || !has_empty_window(dim, solved, shape[d]))
       continue;
     fail(ErrorKind::reduction, "reduce", "a window of " + what + " is wholly outside", pattern.text,
          {marks[d]}, {"operand 1: " + shape.to_string(), "help: give fewer windows, or pad less"});

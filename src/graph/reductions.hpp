@@ -14,6 +14,9 @@ namespace ein {
 ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved, ValueId x,
                         DType result);
 
+/// What a reduction of values of `dtype` finds where there is nothing: a NaN where it skips these.
+Ex nothing_beside(Reduction reduction, DType dtype);
+
 /// Throws an Error when `reduction` is not defined for `dtype` (kind dtype), or for reducing no
 /// elements (kind reduction).
 void require_defined(Reduction reduction, DType dtype, const Solved& solved,

@@ -206,8 +206,7 @@ class Solver {
       for_each_position(k, [&](std::uint32_t i, std::size_t position) {
         const Term& term = pattern_.terms[i];
         const Size size = shapes_[k][position];
-        if (axis_of_[i] >= 0)
-          learn(axis_of_[i], size, k, is_brace(i) ? term.size_name : term.span);
+        if (axis_of_[i] >= 0) learn(axis_of_[i], size, k, is_brace(i) ? term.size_name : term.span);
         const bool is_one =
             term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
         if (axis_of_[i] < 0 && is_one && size != 1) {
@@ -404,22 +403,19 @@ class Solver {
   };
   Sum sum_of(std::uint32_t brace) const {
     Sum sum;
-    bool overflows = false;
     for (std::uint32_t j = brace + 1; j < pattern_.terms[brace].next; ++j) {
       const Term& term = pattern_.terms[j];
       if (term.kind == TermKind::constant) {
-        overflows |= add_overflows(sum.constant, term.coefficient * term.value, sum.constant);
+        sum.constant += term.coefficient * term.value;
         continue;
       }
-      const auto same =
-          std::find_if(sum.terms.begin(), sum.terms.end(),
-                       [&](const DimIndex::Term& t) { return t.axis == axis_of_[j]; });
+      const auto same = std::find_if(sum.terms.begin(), sum.terms.end(),
+                                     [&](const auto& t) { return t.axis == axis_of_[j]; });
       if (same == sum.terms.end())
         sum.terms.push_back({axis_of_[j], term.coefficient});
       else
-        overflows |= add_overflows(same->coefficient, term.coefficient, same->coefficient);
+        same->coefficient += term.coefficient;
     }
-    if (overflows) raise_overflow(brace);
     std::erase_if(sum.terms, [](const DimIndex::Term& t) { return t.coefficient == 0; });
     return sum;
   }
@@ -432,17 +428,18 @@ class Solver {
   static Size absolute(Size size) { return size < 0 ? -size : size; }
   static Size after_begin(Size constant) { return constant < 0 ? -constant : Size(0); }
 
-  /// From the least index of a brace to the greatest; axis `without`, and those that are not known,
-  /// left out.
+  /// From the least index of a brace to the greatest, less than 2^61; axis `without`, and those
+  /// that are not known, left out.
   Size reach_of(std::uint32_t brace, const Sum& sum, int without = -1) const {
     Size reach = 0;
     for (const DimIndex::Term& term : sum.terms) {
       const std::optional<Size>& size = axes_[static_cast<std::size_t>(term.axis)].size;
       if (term.axis == without || !size || *size == 0) continue;
       Size steps = *size - 1;
-      if (multiply_overflows(absolute(term.coefficient), steps, steps) ||
-          add_overflows(reach, steps, reach))
-        raise_overflow(brace);
+      constexpr std::int64_t most = std::int64_t{1} << 61;
+      const bool overflows = multiply_overflows(absolute(term.coefficient), steps, steps) ||
+                             add_overflows(reach, steps, reach);
+      if (overflows || (reach.is_number() && reach > most)) raise_overflow(brace);
     }
     return reach;
   }
@@ -475,9 +472,8 @@ class Solver {
     bool is_of_all = true;
     for_each_brace([&](const Group& brace) {
       const Sum sum = sum_of(brace.term);
-      const auto term =
-          std::find_if(sum.terms.begin(), sum.terms.end(),
-                       [&](const DimIndex::Term& t) { return t.axis == axis; });
+      const auto term = std::find_if(sum.terms.begin(), sum.terms.end(),
+                                     [&](const DimIndex::Term& t) { return t.axis == axis; });
       if (term == sum.terms.end()) return;
       if (unknowns_of(sum) > 1) {
         is_of_all = false;
@@ -485,8 +481,9 @@ class Solver {
       }
       const Size room = brace.size - 1 + after_begin(sum.constant) - sum.constant -
                         reach_of(brace.term, sum, axis);
-      if (room < 0) raise_nothing_read(brace, sum, axis);
-      const Size size = room / absolute(term->coefficient) + 1;
+      const bool is_empty = brace.size == 0 && sum.constant == 0 && room == -1;
+      if (room < 0 && !is_empty) raise_nothing_read(brace, sum, axis);
+      const Size size = is_empty ? Size(0) : room / absolute(term->coefficient) + 1;
       if (!most || size < most->size) most = Most{size, brace};
     });
     if (most) most->is_of_all = is_of_all;
@@ -502,8 +499,8 @@ class Solver {
       if (const std::optional<Most> most = most_by_braces(static_cast<int>(a)))
         found.emplace_back(a, *most);
     }
-    const bool has_sure = std::any_of(found.begin(), found.end(),
-                                      [](const auto& f) { return f.second.is_of_all; });
+    const bool has_sure =
+        std::any_of(found.begin(), found.end(), [](const auto& f) { return f.second.is_of_all; });
     for (const auto& [a, most] : found) {
       if (has_sure && !most.is_of_all) continue;
       axes_[a].size = most.size;
@@ -530,8 +527,7 @@ class Solver {
           quoted(pattern_.text_of(term.span)) + " reads nothing: its indices are " +
               (unknown < 0 ? "" : "at least ") + "from " + to_string(first) + " to " +
               to_string(first + reach) + ", " + operand(brace.operand) + " has " +
-              to_string(brace.size) + " elements there" +
-              (sizes.empty() ? "" : " (" + sizes + ")"),
+              to_string(brace.size) + " elements there" + (sizes.empty() ? "" : " (" + sizes + ")"),
           marks, unknown < 0 ? "" : "a constant '- p' reads p places before and behind the tensor");
   }
 
@@ -540,7 +536,8 @@ class Solver {
   void require_braces_read() const {
     for (std::uint32_t i = 0; i < pattern_.terms.size(); ++i) {
       const Term& term = pattern_.terms[i];
-      const bool is_known = term.kind != TermKind::name || axes_[static_cast<std::size_t>(axis_of_[i])].size;
+      const bool is_known =
+          term.kind != TermKind::name || axes_[static_cast<std::size_t>(axis_of_[i])].size;
       if (is_known) continue;
       raise(ErrorKind::inference, "the size of axis '" + axis_at(i).name + "' cannot be found",
             {{term.span, ""}}, "give its size with the call");
@@ -571,24 +568,21 @@ class Solver {
   /// backwards. The size is that of an output.
   std::pair<DimIndex, Size> index_of_brace(std::uint32_t brace) const {
     const Sum sum = sum_of(brace);
+    const Size reach = reach_of(brace, sum);
     DimIndex dim{sum.constant, sum.terms};
     for (const DimIndex::Term& term : dim.terms) {
       const Size size = size_of_axis(term.axis);
       if (term.coefficient < 0 && !(size == 0)) dim.offset -= term.coefficient * (size - 1);
     }
-    Size length = 0;
     if (axis_of_[brace] >= 0) return {std::move(dim), size_of_axis(axis_of_[brace])};
-    const Size reach = reach_of(brace, sum);
-    if (add_overflows(sum.constant - after_begin(sum.constant) + 1, reach, length))
-      raise_overflow(brace);
-    return {std::move(dim), length};
+    return {std::move(dim), sum.constant - after_begin(sum.constant) + 1 + reach};
   }
   /// The size of an output's brace is no less than 0.
   void require_size(std::uint32_t i, Size size) const {
     if (!is_brace(i) || size >= 0) return;
     raise(ErrorKind::size,
-          quoted(pattern_.text_of(pattern_.terms[i].span)) + " has a negative size: " +
-              to_string(size),
+          quoted(pattern_.text_of(pattern_.terms[i].span)) +
+              " has a negative size: " + to_string(size),
           {{pattern_.terms[i].span, to_string(size)}},
           "name its size in the braces, '{... : h}', and give it with the call");
   }

@@ -41,8 +41,7 @@ class Reader {
     Words found;
     for (std::uint32_t i = side.first; i < side.last; ++i) {
       const grammar::Term& term = pattern.terms[i];
-      const bool is_word =
-          !term.has_members() && term.kind != grammar::TermKind::constant;
+      const bool is_word = !term.has_members() && term.kind != grammar::TermKind::constant;
       if (is_word) found.emplace_back(pattern.text_of(term.span));
     }
     return found;

@@ -117,11 +117,12 @@ class Fold {
   /// Leaves out the tuples in which an axis, once it is a function of others, is outside of its
   /// size: some operand has it as a dimension, if need be one of ones.
   void keep_in_range(int axis) {
-    const DimIndex along{0, {{axis, 1}}};
+    const DimIndex along{0, {{axis, 1}}}, back{this->axis(axis).size - 1, {{axis, -1}}};
     for (std::size_t i = 0; i < op_.inputs.size(); ++i) {
       const Shape& shape = graph_.op(op_.inputs[i]).shape;
       for (std::size_t d = 0; d < op_.reads[i].size(); ++d) {
-        if (op_.reads[i][d] == along && shape[d] == this->axis(axis).size) return;
+        const bool has_it = op_.reads[i][d] == along || op_.reads[i][d] == back;
+        if (has_it && shape[d] == this->axis(axis).size) return;
       }
     }
     multiply_by_ones({this->axis(axis).size}, {along});
@@ -133,7 +134,8 @@ class Fold {
       dtype = op_.dtype;
     }
     op_.kind = OpKind::contract;
-    op_.inputs.push_back(filled(graph_, shape, dtype, is_floating(dtype) ? Ex(1.0) : Ex::integer(1)));
+    op_.inputs.push_back(
+        filled(graph_, shape, dtype, is_floating(dtype) ? Ex(1.0) : Ex::integer(1)));
     op_.reads.push_back(read);
   }
 
@@ -191,8 +193,8 @@ class Fold {
     if (form->between >= 0) {
       const Axis& between = axis(form->between);
       const std::string name = between.name;
-      const int outer = add_axis(name + "/" + to_string(step),
-                                 quotient_up(between.size + rest, step)),
+      const int outer =
+                    add_axis(name + "/" + to_string(step), quotient_up(between.size + rest, step)),
                 inner = add_axis(name + "%" + to_string(step), step);
       places = quotient_up(length, step);
       const int place = add_axis(axis(form->base).name, places);
@@ -255,9 +257,8 @@ class Fold {
   /// The value of what was computed at its places, as far as they are wanted.
   ValueId placed(ValueId value) {
     const Op& made = graph_.op(value);
-    if (made.shape == wanted_ && std::all_of(begin_.begin(), begin_.end(), [](Size begin) {
-          return begin == 0;
-        }))
+    if (made.shape == wanted_ &&
+        std::all_of(begin_.begin(), begin_.end(), [](Size begin) { return begin == 0; }))
       return value;
     const DType dtype = made.dtype;
     std::vector<Axis> axes = axes_of(made.shape);
@@ -320,7 +321,7 @@ ValueId add_padded(Graph& graph, Op op) {
 
 }  // namespace
 
-Graph without_windows(const Graph& graph) {
+Graph without_windows(Graph graph) {
   const auto is_one = [&](const Op& op) { return has_windows(graph, op); };
   if (std::none_of(graph.ops.begin(), graph.ops.end(), is_one)) return graph;
   Graph made;
@@ -329,11 +330,10 @@ Graph without_windows(const Graph& graph) {
     Op op = original;
     for (ValueId& input : op.inputs) input = moved[static_cast<std::size_t>(input)];
     const std::size_t first = made.ops.size();
-    moved.push_back(is_one(original)
-                        ? Fold(made, std::move(op)).run([&](Op sum) {
-                            return add_repeated(made, std::move(sum));
-                          })
-                        : append(made, std::move(op)));
+    moved.push_back(is_one(original) ? Fold(made, std::move(op)).run([&](Op sum) {
+      return add_repeated(made, std::move(sum));
+    })
+                                     : append(made, std::move(op)));
     for (std::size_t id = first; id < made.ops.size(); ++id) made.ops[id].marks = original.marks;
   }
   move_results(graph, made, moved);

@@ -159,6 +159,64 @@ TEST(Windows, GradientsEqualPlainLoops) {
   });
 }
 
+/// Of Σ gradient of operand j · v with respect to operand i, a sum as well.
+TEST(Windows, SecondGradientsEqualPlainLoops) {
+  for_each_sample(100, 3, true, [](const Sample& sample, std::mt19937& random) {
+    if (sample.inputs.size() < 2) return;
+    const std::size_t j = random() % sample.inputs.size(), i = (j + 1) % sample.inputs.size();
+    std::vector<Tensor> operands = sample.tensors();
+    for (Tensor& operand : operands) operand.requires_grad(true);
+    const Tensor seeds = make_tensor(sample.seeds, shape_of(sample.windows.output), DType::f64);
+    const Tensor loss = reduce(sample.call(operands) * seeds, "... ->", "sum");
+    Values v;
+    for (std::size_t e = 0; e < sample.inputs[j].size(); ++e)
+      v.push_back(static_cast<double>(random() % 5) - 2);
+    const Tensor first = gradients(loss, operands, true)[j];
+    const Tensor sum = reduce(
+        first * make_tensor(v, shape_of(sample.windows.inputs[j]), DType::f64), "... ->", "sum");
+    Sample changed = sample;
+    changed.inputs[j] = v;
+    EXPECT_EQ(get_values(gradients(sum, std::array{operands[i]})[0]), changed.gradient(i))
+        << "of operand " << j + 1 << ", then " << i + 1;
+  });
+}
+
+TEST(Windows, HaveTheTypesOfTheirOperands) {
+  for_each_sample(200, 2, true, [](const Sample& sample, std::mt19937& random) {
+    constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16,
+                                DType::i32, DType::i64,  DType::c64};
+    const DType dtype = dtypes[random() % std::size(dtypes)];
+    std::vector<Tensor> operands;
+    for (const Tensor& x : sample.tensors()) operands.push_back(x.to(dtype));
+    Tensor made = sample.call(operands);
+    if (dtype == DType::c64) made = real(made);
+    const Values values = get_values(made.to(DType::f64)), wanted = sample.wanted();
+    ASSERT_EQ(values.size(), wanted.size());
+    const double exact = dtype == DType::bf16 ? 256 : dtype == DType::f16 ? 2048 : 1e6;
+    for (std::size_t e = 0; e < values.size(); ++e) {
+      if (std::abs(wanted[e]) > exact) continue;
+
+      EXPECT_EQ(values[e], wanted[e]) << name(dtype) << " at " << e;
+    }
+  });
+}
+
+TEST(Windows, CostCountsTheTuplesInside) {
+  for_each_sample(300, 3, true, [](const Sample& sample, std::mt19937&) {
+    std::vector<OperandType> types;
+    for (const auto& dims : sample.windows.inputs) types.push_back({shape_of(dims), DType::f64});
+    const std::vector<AxisSize> sizes = sample.sizes();
+    const grammar::Reading reading = grammar::parse_pattern(sample.text);
+    const Cost cost = ein::cost(build_graph(
+        {.op = Operation::einsum, .pattern = reading.buffer.pattern(sample.text), .sizes = sizes},
+        types));
+    std::int64_t tuples = 0;
+    sample.windows.for_each_tuple([&](const auto&, std::int64_t) { ++tuples; });
+    const auto factors = static_cast<std::int64_t>(sample.inputs.size());
+    EXPECT_EQ(cost.mul, Count(tuples * (factors - 1)));
+  });
+}
+
 TEST(Windows, Compile) {
   for_each_sample(120, 2, true, [](const Sample& sample, std::mt19937&) {
     std::vector<Tensor> operands = sample.tensors();
@@ -173,7 +231,7 @@ TEST(Windows, Compile) {
 
 TEST(Windows, ReduceEqualsPlainLoops) {
   for_each_sample(400, 1, false, [](const Sample& sample, std::mt19937& random) {
-    constexpr Reduction reductions[] = {Reduction::sum, Reduction::max,  Reduction::min,
+    constexpr Reduction reductions[] = {Reduction::sum,  Reduction::max,  Reduction::min,
                                         Reduction::mean, Reduction::prod, Reduction::any,
                                         Reduction::all};
     const Reduction reduction = reductions[random() % 7];
@@ -203,8 +261,7 @@ TEST(Windows, ReduceEqualsPlainLoops) {
         for (const double v : values) want *= v;
       }
       const auto is_zero = [](double v) { return v == 0; };
-      if (reduction == Reduction::any)
-        want = !std::all_of(values.begin(), values.end(), is_zero);
+      if (reduction == Reduction::any) want = !std::all_of(values.begin(), values.end(), is_zero);
       if (reduction == Reduction::all) want = std::none_of(values.begin(), values.end(), is_zero);
       if (std::isnan(want))
         EXPECT_TRUE(std::isnan(made[i]));
@@ -212,6 +269,138 @@ TEST(Windows, ReduceEqualsPlainLoops) {
         EXPECT_NEAR(made[i], want, 1e-12 * std::abs(want)) << name(reduction) << " at " << i;
     }
   });
+}
+
+/// The elements differ and none is 0, so that a greatest one is one alone.
+TEST(Windows, GradientsOfReductionsEqualPlainLoops) {
+  for_each_sample(200, 1, false, [](const Sample& sample, std::mt19937& random) {
+    constexpr Reduction reductions[] = {Reduction::sum, Reduction::max, Reduction::min,
+                                        Reduction::mean, Reduction::prod};
+    const Reduction reduction = reductions[random() % 5];
+    Sample distinct = sample;
+    Values& x = distinct.inputs[0];
+    for (std::size_t e = 0; e < x.size(); ++e)
+      x[e] = (e % 2 == 0 ? 1 : -1) * (0.5 + static_cast<double>(e) / static_cast<double>(x.size()));
+    std::shuffle(x.begin(), x.end(), random);
+    struct Taken {
+      std::vector<std::size_t> from;
+    };
+    std::vector<Taken> taken(sample.seeds.size());
+    sample.windows.for_each_tuple([&](const std::vector<std::int64_t>& from, std::int64_t to) {
+      taken[static_cast<std::size_t>(to)].from.push_back(static_cast<std::size_t>(from[0]));
+    });
+    for (const Taken& t : taken) {
+      if (t.from.empty()) return;
+    }
+    Values wanted(x.size(), 0.0);
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+      const std::vector<std::size_t>& from = taken[i].from;
+      const auto less = [&](std::size_t a, std::size_t b) { return x[a] < x[b]; };
+      const double seed = sample.seeds[i];
+      if (reduction == Reduction::max || reduction == Reduction::min) {
+        const auto at = reduction == Reduction::max
+                            ? *std::max_element(from.begin(), from.end(), less)
+                            : *std::min_element(from.begin(), from.end(), less);
+        wanted[at] += seed;
+        continue;
+      }
+      double product = 1;
+      for (const std::size_t e : from) product *= x[e];
+      for (const std::size_t e : from) {
+        wanted[e] += seed * (reduction == Reduction::mean   ? 1 / static_cast<double>(from.size())
+                             : reduction == Reduction::prod ? product / x[e]
+                                                            : 1.0);
+      }
+    }
+    std::vector<Tensor> operands = distinct.tensors();
+    operands[0].requires_grad(true);
+    const Tensor seeds = make_tensor(sample.seeds, shape_of(sample.windows.output), DType::f64);
+    const Tensor made = distinct.call(operands, reduction, Operation::reduce);
+    const Values found = get_values(gradients(reduce(made * seeds, "... ->", "sum"), operands)[0]);
+    for (std::size_t e = 0; e < x.size(); ++e)
+      EXPECT_NEAR(found[e], wanted[e], 1e-12 * (1 + std::abs(wanted[e]))) << name(reduction);
+  });
+}
+
+/// One trace for all lengths of a convolution that is as long as its operand.
+TEST(Windows, OfAnyLength) {
+  int traces = 0;
+  auto f = compile(
+      [&](const Tensor& x, const Tensor& w) {
+        ++traces;
+        return einsum(x, w, "b {t + k - 1} c, k c o -> b t o");
+      },
+      {"b=2 t c=4", "k=3 c=4 o=5"});
+  const Tensor w = randn({3, 4, 5});
+  for (const std::int64_t length : {7, 8, 64, 5, 33}) {
+    const Tensor x = randn({2, length, 4});
+    EXPECT_TRUE(all_close(f(x, w), einsum(x, w, "b {t + k - 1} c, k c o -> b t o"), 1e-5, 1e-5));
+  }
+  EXPECT_EQ(traces, 1);
+}
+
+TEST(Windows, OfOtherReductionsReadNothingBeside) {
+  const Tensor x = make_tensor({3, 4, 0, 5}, {4}, DType::f64);
+  const auto all = [&](const char* name) {
+    return get_values(reduce(x, "{t + k - 1} -> t", runtime(name), "k"_a = 3));
+  };
+  EXPECT_EQ(all("norm"), (Values{5, 5, std::sqrt(41.0), 5}));
+  EXPECT_EQ(all("nansum"), (Values{7, 7, 9, 5}));
+  EXPECT_EQ(all("nanmean"), (Values{3.5, 7.0 / 3, 3, 2.5}));
+  EXPECT_EQ(all("nanmax"), (Values{4, 4, 5, 5}));
+  EXPECT_NEAR(all("logsumexp")[3], std::log(1 + std::exp(5.0)), 1e-14);
+}
+
+TEST(Windows, OfMapLeaveOutPointsThatAnOperandLacks) {
+  const Tensor x = make_tensor({1, 5, 2, 4}, {4}, DType::f64),
+               w = make_tensor({1, 2, 3}, {3}, DType::f64);
+  EXPECT_EQ(get_values(map(x, w, "{t + k - 1}, k -> t", fn::mul, "sum")),
+            get_values(einsum(x, w, "{t + k - 1}, k -> t")));
+  EXPECT_EQ(get_values(map(x, w, "{t + k - 1}, k -> t", fn::add, "max")), (Values{8, 7, 7, 6}));
+  EXPECT_EQ(get_values(map(x, w, "{t + k - 1}, k -> t", fn::sub, "mean")),
+            (Values{0.5, 2.0 / 3, 5.0 / 3, 1.5}));
+  EXPECT_EQ(get_values(map(x, w, "{t + k}, k -> t k", fn::sub)), (Values{0, 3, -1, 4, 0, 1}));
+  EXPECT_EQ(get_values(map(w, w, "a, b -> {a + b}", fn::mul, "sum")),
+            get_values(einsum(w, w, "a, b -> {a + b}")));
+  x.requires_grad(true);
+  const Tensor squares = map(
+      x, w, "{t + k - 1}, k -> t", [](const auto& a, const auto& b) { return (a - b) * (a - b); },
+      "sum");
+  // 2 Σ (x - w) over the windows that have the element
+  EXPECT_EQ(get_values(gradients(reduce(squares, "t ->", "sum"), std::array{x})[0]),
+            (Values{-2, 18, 0, 6}));
+  expect_error([&] { map(x, w, "{t + k - 1}, k -> t k", fn::add); }, ErrorKind::pattern,
+               {"points that an operand lacks", "pad the operand"});
+}
+
+TEST(Windows, OfNothing) {
+  EXPECT_EQ(einsum(zeros({0}), "{-a} -> a").shape(), Shape{0});
+  EXPECT_EQ(einsum(zeros({0, 2}), ones({2}), "{2*a} b, b -> a").shape(), Shape{0});
+  EXPECT_EQ(get_values(einsum(zeros({0}), ones({2}), "{a - 1}, b -> a b")), (Values{0, 0, 0, 0}));
+}
+
+TEST(Windows, BadInput) {
+  const Tensor x = ones({5}), w = ones({3}), image = ones({4, 6});
+  expect_error([&] { einsum(x, ones({8}), "{y + k}, k -> y"); }, ErrorKind::size,
+               {"'{y + k}' reads nothing", "at least from 0 to 7", "has 5 elements",
+                "k = 8 in operand 2", "- p"});
+  expect_error([&] { einsum(x, w, "{y + k + 5}, k -> y"); }, ErrorKind::size, {"reads nothing"});
+  expect_error([&] { einsum(x, w, "{y + k + 5}, k -> y", "y"_a = 2); }, ErrorKind::size,
+               {"its indices are from 5 to 8"});
+  expect_error([&] { rearrange(x, "{t + w} -> t w", "w"_a = 3, "t"_a = 4); }, ErrorKind::size,
+               {"reads from 0 to 5", "has 5 elements", "ein::pad"});
+  expect_error([&] { rearrange(image, "y x -> {y + x}"); }, ErrorKind::pattern,
+               {"several elements come to", "einsum"});
+  expect_error([&] { reduce(image, "y x -> {y + x}", "max"); }, ErrorKind::reduction,
+               {"add up what meets", "max"});
+  expect_error([&] { reduce(x, "{y + k - 1} -> y", "var", "k"_a = 3); }, ErrorKind::reduction,
+               {"var reads beside its operand"});
+  expect_error([&] { reduce(x, "{y + k - 3} -> y", "max", "k"_a = 2); }, ErrorKind::reduction,
+               {"wholly outside"});
+  expect_error([&] { einsum(x, w, "a, b -> {a + b - 9}"); }, ErrorKind::size,
+               {"has a negative size"});
+  expect_error([&] { einsum(ones({1 << 16}), w, "a, b -> {35184372088832*a + b : h}", "h"_a = 4); },
+               ErrorKind::overflow, {"exceed 63 bits"});
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ struct WindowCase {
   std::string text() const {
     std::string text;
     const auto add = [&](const std::vector<WindowDim>& dims) {
-      for (std::size_t d = 0; d < dims.size(); ++d) text += (d > 0 ? " " : "") + text_of(dims[d], d);
+      for (std::size_t d = 0; d < dims.size(); ++d)
+        text += (d > 0 ? " " : "") + text_of(dims[d], d);
     };
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       text += k > 0 ? ", " : "";
@@ -75,7 +76,8 @@ struct WindowCase {
 
   /// Where the tuple `at` is in a value of these dimensions; -1 beside it. An axis that has a
   /// negative coefficient goes backwards, from the greatest index on.
-  std::int64_t place(const std::vector<WindowDim>& dims, const std::vector<std::int64_t>& at) const {
+  std::int64_t place(const std::vector<WindowDim>& dims,
+                     const std::vector<std::int64_t>& at) const {
     std::int64_t place = 0;
     for (const WindowDim& dim : dims) {
       std::int64_t index = dim.constant;
@@ -115,8 +117,8 @@ struct WindowCase {
 /// read.
 inline bool solve_windows(WindowCase& c, const std::vector<char>& is_known) {
   std::vector<char> known = is_known;
-  const auto room_of = [&](const WindowDim& dim, int axis, std::int64_t& coefficient)
-      -> std::optional<std::int64_t> {
+  const auto room_of = [&](const WindowDim& dim, int axis,
+                           std::int64_t& coefficient) -> std::optional<std::int64_t> {
     std::int64_t room = dim.size - 1 + std::max<std::int64_t>(0, -dim.constant) - dim.constant;
     for (const auto& term : dim.terms) {
       if (term.axis == axis) {
@@ -188,7 +190,8 @@ inline WindowCase random_windows(std::mt19937& random, std::size_t operands, boo
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   const auto random_brace = [&](std::vector<int> axes) {
     WindowDim dim;
-    constexpr std::int64_t coefficients[] = {1, 1, 1, 2, 2, 3, -1, -2}, constants[] = {0, 0, -1, -1, -2, 1, 2};
+    constexpr std::int64_t coefficients[] = {1, 1, 1, 2, 2, 3, -1, -2},
+                           constants[] = {0, 0, -1, -1, -2, 1, 2};
     for (const int axis : axes) dim.terms.push_back({axis, coefficients[below(8)]});
     dim.constant = constants[below(7)];
     dim.is_brace = true;

@@ -15,6 +15,9 @@ inline constexpr std::size_t max_pattern_bytes = 131072;
 inline constexpr std::size_t max_literal_bytes = 16384;
 inline constexpr std::size_t max_group_depth = 32;
 
+/// The greatest number in braces: sums of as many as a pattern holds have 63 bits.
+inline constexpr std::int64_t max_number_in_braces = std::int64_t{1} << 45;
+
 /// The state of one reading: the pattern so far, and the first mistake.
 struct Reading {
   std::string_view text;
@@ -28,9 +31,9 @@ struct Reading {
   SourceSpan bracket{};  // the one that opened last
   std::uint32_t bracket_first = 0;
   bool in_brace = false;
-  std::uint32_t brace = 0;        // the one that opened last
-  std::int64_t coefficient = 1;   // of the next name in it
-  bool names_a_size = false;      // the next name in it
+  std::uint32_t brace = 0;       // the one that opened last
+  std::int64_t coefficient = 1;  // of the next name in it
+  bool names_a_size = false;     // the next name in it
 
   constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
     const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
@@ -114,10 +117,10 @@ constexpr void take_coefficient(Reading& r) {
 }
 constexpr void add_number(Reading& r, SourceSpan span) {
   if (!r.in_brace)
-    return with_number(r, span,
-                       [&](std::int64_t value) { r.add(TermKind::number, span, value); });
+    return with_number(r, span, [&](std::int64_t value) { r.add(TermKind::number, span, value); });
   const std::int64_t value = parse_number(r.text.substr(span.begin, span.end - span.begin));
-  if (value < 0) return r.complain(Complaint::number_is_too_large, span);
+  if (value < 0 || value > max_number_in_braces)
+    return r.complain(Complaint::number_is_too_large, span);
   add_in_brace(r, TermKind::constant, span, value);
 }
 

@@ -419,8 +419,8 @@ class TypeInference {
     } else if (step == 1) {
       sums_.push_back(room.whole());
       axis.type.name = sums_.back().view();
-      axis.type.is_sum = room.constant != 0 || !has_name || use.type.is_sum ||
-                         room.text.view() != use.type.name;
+      axis.type.is_sum =
+          room.constant != 0 || !has_name || use.type.is_sum || room.text.view() != use.type.name;
     }
   }
   /// The size of a brace of the result.

@@ -76,8 +76,8 @@ struct CallSays {
 /// - what else: fields of OperationInfo.
 #define EIN_FOR_EACH_OPERATION(EIN_OPERATION)                                                    \
   EIN_OPERATION(einsum, no_builder, sum, at_any, sizes | dtype, .result = sums_if_reduced)       \
-  EIN_OPERATION(map, no_builder, sum, of_any, sizes | dtype, .stands = with_a_function)          \
-  EIN_OPERATION(map_reduce, no_builder, sum, of_any, sizes | by | dtype, .result = of_reduction, \
+  EIN_OPERATION(map, no_builder, sum, at_any, sizes | dtype, .stands = with_a_function)          \
+  EIN_OPERATION(map_reduce, no_builder, sum, at_any, sizes | by | dtype, .result = of_reduction, \
                 .shown = "map", .stands = with_a_function)                                       \
   EIN_OPERATION(reduce, no_builder, sum, at_one, sizes | by | dtype | lists,                     \
                 .result = of_reduction)                                                          \
@@ -178,7 +178,6 @@ struct OperationTable : OperationInfo, grammar::CallSays {
   using Form = grammar::Form;
   static constexpr Form of_side{};
   static constexpr Form of_one{1, Form::arrow, true};
-  static constexpr Form of_any{Form::any_number, Form::arrow, true};
   static constexpr Form at_any{Form::any_number, Form::arrow, true, Form::no_brackets, true};
   static constexpr Form at_one{1, Form::arrow, true, Form::no_brackets, true};
   static constexpr Form moved{1, Form::arrow};

@@ -5,8 +5,8 @@
 
 namespace ein::grammar {
 
-/// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit, and
-/// those with braces, are parsed again when their plan is made.
+/// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit,
+/// and those with braces, are parsed again when their plan is made.
 class PackedPattern {
  public:
   constexpr PackedPattern() = default;

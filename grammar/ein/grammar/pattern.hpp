@@ -36,15 +36,14 @@ struct Term {
   TermKind kind = TermKind::name;
   SourceSpan span;
   std::uint32_t next = 0;  // index of the first term after this one and its members
-  std::int64_t value = 0;  // of a number or constant; of a name the size that the pattern says, or 0
-  bool marked = false;     // in brackets [ ]
-  SourceSpan placed{};     // of a name: "@data@pod" right behind it, or empty
+  std::int64_t value =
+      0;                // of a number or constant; of a name the size that the pattern says, or 0
+  bool marked = false;  // in brackets [ ]
+  SourceSpan placed{};  // of a name: "@data@pod" right behind it, or empty
   std::int64_t coefficient = 1;  // in a brace: what a name is multiplied by; of a constant the sign
   SourceSpan size_name{};        // of a brace: the name of its dimension's size, or empty
 
-  constexpr bool has_members() const {
-    return kind == TermKind::group || kind == TermKind::brace;
-  }
+  constexpr bool has_members() const { return kind == TermKind::group || kind == TermKind::brace; }
   constexpr bool is_placed() const { return placed.begin < placed.end; }
   /// Whether it is one axis: a name, or a number above 1.
   constexpr bool is_axis() const {

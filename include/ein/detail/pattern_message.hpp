@@ -201,8 +201,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::pattern_is_too_long:
       return {syntax, "the pattern is longer than " + number_text(max_pattern_bytes) + " bytes"};
     case Complaint::unexpected_character:
-      return {syntax, "unexpected character " + detail::shown_character(text),
-              "help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->'"};
+      return {
+          syntax, "unexpected character " + detail::shown_character(text),
+          "help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->'"};
     case Complaint::text_is_not_utf8:
       return {syntax, "the pattern is not valid UTF-8 here"};
     case Complaint::axis_name_begins_with_a_digit:
