@@ -3,8 +3,11 @@
 
 #include <cmath>
 #include <random>
+#include <string>
+#include <utility>
 
 #include <ein/autograd.hpp>
+#include <ein/complex.hpp>
 #include <ein/ein.hpp>
 #include <ein/parallel.hpp>
 
@@ -36,6 +39,32 @@ TEST(Sums, OnesPastTheDigitsOfTheirType) {
   };
   EXPECT_EQ(count(DType::f32, many, of_rows), many);
   EXPECT_EQ(count(DType::bf16, 1 << 20, of_rows), 1 << 20);
+}
+
+/// Products of few rows or columns, whose first term is 2^24 and others 1: what is added to it one
+/// by one is lost.
+TEST(Sums, ProductsPastTheDigits) {
+  constexpr std::int64_t depth = 1 << 20, most_lost = 1 << 15;
+  const auto operand = [](DType dtype, std::int64_t count, bool along_depth) {
+    const Tensor x = ones(along_depth ? Shape{count, depth} : Shape{depth, count}, dtype);
+    for (std::int64_t i = 0; i < count; ++i) (along_depth ? x(i, 0) : x(0, i)).fill(4096);
+    return x;
+  };
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::c64}) {
+    for (const auto& [rows, cols] : {std::pair{1, 2}, {2, 2}, {3, 5}, {7, 1}, {8, 20}}) {
+      for (const int layout : {0, 1, 2, 3}) {
+        const bool a_along = layout % 2 == 1, b_along = layout / 2 == 1;
+        const std::string pattern =
+            std::string(a_along ? "m k, " : "k m, ") + (b_along ? "n k" : "k n") + " -> m n";
+        const Tensor c = einsum(operand(dtype, rows, a_along), operand(dtype, cols, b_along),
+                                runtime(pattern), as(dtype == DType::c64 ? dtype : DType::f32));
+        for (const double sum : test::get_values(dtype == DType::c64 ? real(c) : c)) {
+          ASSERT_NEAR(sum, 0x1p24 + depth - 1, most_lost)
+              << pattern << " of " << rows << " and " << cols << " in " << name(dtype);
+        }
+      }
+    }
+  }
 }
 
 TEST(Sums, GradientOfGatherPastTheDigits) {

@@ -206,6 +206,9 @@ constexpr bool keeps_factors(int rows, int steps, int units) {
   return rows <= most_rows / 2 && rows * steps + (rows + 1) * units < vector_registers;
 }
 
+/// So many numbers are added one by one, at least, before their sum is added to others.
+constexpr std::int64_t most_added = 4096;
+
 /// The most bytes of packed rows: these are packed for a part of the depth at a time.
 constexpr std::int64_t packed_bytes = 1 << 19;
 
@@ -452,11 +455,16 @@ class FewRowsProduct {
     const std::int64_t chunk = is_dots ? chunk_of_dots(sums_bytes, std::min(piece, x_.cols))
                                        : chunk_of(sums_bytes, 8 * numbers);
     struct OfProducts {};
-    sums_ = thread_buffer<Vector<Sum>, OfProducts>(chunk * sums_bytes / vector_bytes);
+    const std::int64_t vectors = chunk * sums_bytes / vector_bytes;
+    sums_ = thread_buffer<Vector<Sum>, OfProducts>(x_.cols > most_added ? 2 * vectors : vectors);
+    totals_.lie_at(sums_ + vectors);
     for (std::int64_t j = 0; j < c_.cols; j += chunk) {
       column_ = j;
       cols_ = std::min(chunk, c_.cols - j);
       result_.begin(column_, cols_);
+      vectors_ = is_dots ? cols_ * c_.rows : ceil_div(cols_, numbers) * all_rows() * parts;
+      added_ = 0;
+      totals_.begin(vectors_);
       for (first_k_ = 0; first_k_ < x_.cols; first_k_ += piece) {
         depth_ = std::min(piece, x_.cols - first_k_);
         const bool packs = j == 0 || x_.cols > piece;
@@ -468,6 +476,7 @@ class FewRowsProduct {
           multiply_columns();
         }
       }
+      totals_.add_to(sums_);
       if (is_dots) {
         store_dots();
       } else {
@@ -478,6 +487,13 @@ class FewRowsProduct {
   }
 
  private:
+  /// Before other numbers are added: the sums go to the totals, if they are of enough of them.
+  void add_to_totals() {
+    if (added_ < most_added) return;
+    totals_.take(sums_);
+    added_ = 0;
+  }
+
   std::int64_t first_row(std::int64_t group) const { return c_.rows * group / groups_; }
   std::int64_t most_in_group() const { return ceil_div(c_.rows, groups_); }
   static const auto& entry_of(std::int64_t rows) { return few_table<F>.of[rows - 1]; }
@@ -537,7 +553,9 @@ class FewRowsProduct {
   void multiply_dots() {
     const std::int64_t units = ceil_div(depth_, numbers);
     for (std::int64_t u = 0; u < units; u += block_) {
+      add_to_totals();
       for (std::int64_t g = 0; g < groups_; ++g) multiply_block(g, u);
+      added_ += std::min(block_, units - u);
     }
   }
 
@@ -562,7 +580,7 @@ class FewRowsProduct {
       const bool is_whole = cols_ - j >= entry.dot_columns;
       const std::int64_t columns = is_whole ? entry.dot_columns : 1;
       Vector<Sum>* const to = sums_ + j * c_.rows + row;
-      bool accumulate = first_k_ + u > 0;
+      bool accumulate = added_ > 0;
       if (count > 0) {
         const In* const w = weights_at(u * numbers, j);
         const In* const next = g == 0 ? dots_after(u, j, columns) : w;
@@ -615,9 +633,6 @@ class FewRowsProduct {
   }
 
   void multiply_columns() {
-    if (first_k_ == 0) {
-      std::fill_n(sums_, ceil_div(cols_, numbers) * all_rows() * parts, Vector<Sum>{});
-    }
     constexpr std::int64_t most = column_steps<F> * F::depths;
     const std::int64_t whole = depth_ / F::depths * F::depths;
     for (std::int64_t k = 0; k < whole;) {
@@ -639,6 +654,9 @@ class FewRowsProduct {
   /// `steps` of the depth, from k on, whose weights lie at `w`; those at `next` are wanted then.
   void multiply_rows(const In* w, std::int64_t row_stride, std::int64_t k, std::int64_t steps,
                      const In* next) {
+    add_to_totals();
+    if (added_ == 0) std::fill_n(sums_, vectors_, Vector<Sum>{});
+    added_ += steps;
     const std::int64_t rows = most_in_group(), whole = cols_ / numbers, rest = cols_ % numbers;
     const auto& entry = entry_of(rows);
     const auto& add = entry.columns[steps > 1];
@@ -691,7 +709,10 @@ class FewRowsProduct {
   const std::int64_t cached_bytes_;  // of a chunk, in the second
   Scratch<F>& scratch_;
   Vector<Sum>* sums_ = nullptr;  // of the chunk
-  std::int64_t block_ = 0;       // of the depth, in units, which dots multiply before the next
+  std::int64_t vectors_ = 0;     // of sums
+  std::int64_t added_ = 0;       // numbers to each sum
+  Totals<Vector<Sum>> totals_;
+  std::int64_t block_ = 0;  // of the depth, in units, which dots multiply before the next
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the chunk, and the piece
 };
 

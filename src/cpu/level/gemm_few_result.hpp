@@ -10,6 +10,35 @@
 
 namespace ein::host::EIN_LEVEL {
 
+/// The sums of a chunk of columns over parts of the depth, added up: all numbers one by one would
+/// lose digits, and of ones in f32 no more than 2^24 can be added so. V is a number or a vector.
+template <class V>
+class Totals {
+ public:
+  /// Memory for as many totals as a chunk has sums.
+  void lie_at(V* memory) { totals_ = memory; }
+  /// The next chunk.
+  void begin(std::int64_t count) {
+    count_ = count;
+    are_there_ = false;
+  }
+  /// Takes the sums of a part; those of the next part begin at 0.
+  void take(const V* sums) {
+    for (std::int64_t i = 0; i < count_; ++i)
+      totals_[i] = are_there_ ? totals_[i] + sums[i] : sums[i];
+    are_there_ = true;
+  }
+  /// Adds those that were taken to the sums of the last part.
+  void add_to(V* sums) const {
+    for (std::int64_t i = 0; are_there_ && i < count_; ++i) sums[i] += totals_[i];
+  }
+
+ private:
+  V* totals_ = nullptr;
+  std::int64_t count_ = 0;
+  bool are_there_ = false;
+};
+
 /// c, or a buffer for what finishes it, a chunk of columns at a time.
 template <class C, class Sum>
 class FewRowsResult {

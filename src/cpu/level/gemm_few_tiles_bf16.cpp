@@ -23,7 +23,7 @@ constexpr std::int64_t width = pair_width, deep = 2 * pair_width, tile_bytes = 1
 static_assert(most_few_rows == width);
 /// Between rows of a packed tile, or of one of sums.
 constexpr std::int64_t row_bytes = 64;
-/// Rows are packed for so much of the depth at a time.
+/// Rows are packed, and numbers added one by one, for so much of the depth at a time.
 constexpr std::int64_t most_depth = (1 << 19) / tile_bytes * deep;
 
 class FewRowsInTiles {
@@ -44,11 +44,15 @@ class FewRowsInTiles {
     struct OfX {};
     struct OfSums {};
     x_tiles_ = thread_buffer<Pair, OfX>(ceil_div(std::min(most_depth, x_.cols), deep) * tile);
-    sums_ = thread_buffer<float, OfSums>(chunk / together * 2 * tile);
+    const std::int64_t most_sums = chunk / together * 2 * tile;
+    sums_ = thread_buffer<float, OfSums>(x_.cols > most_depth ? 2 * most_sums : most_sums);
+    totals_.lie_at(sums_ + most_sums);
     for (column_ = 0; column_ < w_.cols; column_ += chunk) {
       cols_ = std::min(chunk, w_.cols - column_);
       result.begin(column_, cols_);
+      totals_.begin(ceil_div(cols_, together) * 2 * tile);
       for (first_k_ = 0; first_k_ < x_.cols; first_k_ += most_depth) {
+        if (first_k_ > 0) totals_.take(sums_);
         depth_ = std::min(most_depth, x_.cols - first_k_);
         const bool packs = column_ == 0 || x_.cols > most_depth;
         if (along_depth) {
@@ -59,6 +63,7 @@ class FewRowsInTiles {
           multiply_along_columns();
         }
       }
+      totals_.add_to(sums_);
       if (along_depth) {
         store_turned(result);
       } else {
@@ -107,7 +112,7 @@ class FewRowsInTiles {
     for (std::int64_t j = 0; j < cols_; j += width, sums += 2 * tile) {
       const std::int64_t cols = std::min(width, cols_ - j);
       const Pair* x = x_tiles_;
-      load_sums(sums, first_k_ > 0);
+      load_sums(sums, false);
       std::int64_t k = 0;
       for (; cols == width && k + 2 * deep <= depth_; k += 2 * deep, x += 2 * tile) {
         const bf16* const from = weights_at(k, j);
@@ -199,7 +204,7 @@ class FewRowsInTiles {
           std::fill(std::begin(pairs), std::end(pairs), 0);
           pack_pairs({from, count, cols, stride, 1}, pairs, columns);
         }
-        load_sums(sums, first_k_ + k > 0);
+        load_sums(sums, k > 0);
         EIN_TILE_LOAD(6, pairs, 2 * row_bytes);
         EIN_TILE_MULTIPLY_ADD(0, 4, 6);
         EIN_TILE_LOAD(7, pairs + width, 2 * row_bytes);
@@ -222,6 +227,7 @@ class FewRowsInTiles {
   const std::int64_t sums_bytes_;  // of a chunk, in the second-level cache
   Pair* x_tiles_ = nullptr;        // of the piece of the depth
   float* sums_ = nullptr;          // of the chunk
+  Totals<float> totals_;
   std::int64_t column_ = 0, cols_ = 0, first_k_ = 0, depth_ = 0;  // the chunk, and the piece
 };
 
