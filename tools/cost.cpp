@@ -140,6 +140,8 @@ Graph graph_without_shapes(CallWords words, std::int64_t size) {
   }
   const grammar::Reading reading = grammar::parse_pattern(words.pattern);
   const grammar::Form form = grammar::form_of(operation_of(words.op));
+  if (reading.buffer.pattern(words.pattern).has_braces())
+    throw UsageError("cost: what is inside of braces depends on the sizes; give --shape");
   const bool takes_sizes = form.has_groups || form.brackets == grammar::Form::axis_of_the_output;
   for (const grammar::Term& term : reading.buffer.terms) {
     if (term.kind == grammar::TermKind::unnamed) {
