@@ -77,6 +77,7 @@ void group(Program& program, const Job& job) { backend_of(job.device).group(prog
 
 Graph real_graph(Graph graph, const std::string& call, const OrderOptions& order) {
   if (!has_complex(graph)) return graph;
+  graph = without_windows(std::move(graph));
   return after_pass("without_complex", without_complex(graph, call, order));
 }
 

@@ -75,7 +75,7 @@ class Sizes<Polynomial> {
 
 /// tuples - results; nothing is left to combine where there are no tuples.
 Count difference(const Count& tuples, const Count& results) {
-  return tuples == 0 ? Count(0) : tuples - results;
+  return tuples <= results ? Count(0) : tuples - results;
 }
 Polynomial difference(const Polynomial& tuples, const Polynomial& results) {
   return tuples - results;

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
-#include "nest/combine.hpp"
 #include "tensor/compute_type.hpp"
+#include "tensor/identity.hpp"
 
 namespace ein {
 
@@ -310,7 +310,7 @@ ValueId padded(Graph& graph, ValueId value, Access& read, const std::vector<Axis
 }
 
 Ex nothing_of(Combine combine, DType dtype) {
-  if (is_floating(dtype)) return Ex(identity<double>(combine));
+  if (!is_integral(dtype)) return Ex(identity<double>(combine));
   return visit(dtype, [&]<class T>(std::type_identity<T>) {
     return Ex::integer(convert<std::int64_t>(nothing<T>(combine)));
   });

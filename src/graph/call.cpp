@@ -203,7 +203,9 @@ class CallGraph {
           is_new[static_cast<std::size_t>(term.axis)] = 0;
       }
     }
-    const bool repeats = std::find(is_new.begin(), is_new.end(), 1) != is_new.end();
+    bool repeats = false;
+    for (std::size_t a = 0; a < is_new.size(); ++a)
+      repeats |= is_new[a] && uses(s.write, static_cast<int>(a));
     if (values_.size() == 1 && !reduces(s.write, s.axes) && !s.has_braces)
       return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
     Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
@@ -214,7 +216,10 @@ class CallGraph {
           .reads = s.reads,
           .write = s.write,
           .expr = {}};
-    if (!repeats) return add(std::move(op));
+    if (!repeats) {
+      drop_unused_axes(op);  // names of sizes
+      return add(std::move(op));
+    }
 
     // What is computed has a dimension for each axis of the operands that the result has, and for
     // each brace.

@@ -7,38 +7,13 @@
 #include <type_traits>
 
 #include "nest/nest.hpp"
+#include "tensor/identity.hpp"
 
 namespace ein {
 
 /// The numbers, vectors or rows that the CPU adds one after the other before it adds their sum to
 /// others: a large sum then takes few additions, and the error stays small.
 inline constexpr std::int64_t run_length = 32;
-
-/// The combination of no numbers.
-template <class C>
-C identity(Combine combine) {
-  using Limits = std::numeric_limits<C>;
-  switch (info(combine).nothing) {
-    case CombineInfo::zero:
-      return C(0);
-    case CombineInfo::one:
-      return C(1);
-    case CombineInfo::lowest:
-      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    case CombineInfo::highest:
-      return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  }
-  throw std::logic_error("combine: unknown combination");
-}
-
-/// The combination of no elements, as dtype_of<T> holds it.
-template <class T>
-T nothing(Combine combine) {
-  if constexpr (is_floating(dtype_of<T>))
-    return convert<T>(identity<double>(combine));
-  else
-    return identity<T>(combine);
-}
 
 /// Calls `f` with the combination as a constant: one of those that scans and scatters have, which
 /// ask nothing of elements.

@@ -25,6 +25,7 @@ class Fold {
     if (covers(op_.write, op_.shape, op_.axes)) return add(std::move(op_));
     is_done_.assign(op_.write.size(), 0);
     step_.assign(op_.write.size(), 1);
+    block_.assign(op_.write.size(), 1);
     begin_.assign(op_.write.size(), 0);
     for (std::size_t d = 0; d < op_.write.size(); ++d) is_done_[d] = is_plain(d);
     for (std::size_t d = 0; d < op_.write.size(); ++d) {
@@ -129,13 +130,13 @@ class Fold {
   }
   void multiply_by_ones(const Shape& shape, const Access& read) {
     DType dtype = graph_.op(op_.inputs[0]).dtype;
-    if (op_.kind == OpKind::reduce && !is_floating(dtype)) {
+    if (op_.kind == OpKind::reduce && is_integral(dtype)) {
       for (ValueId& input : op_.inputs) input = converted(graph_, input, op_.dtype);
       dtype = op_.dtype;
     }
     op_.kind = OpKind::contract;
     op_.inputs.push_back(
-        filled(graph_, shape, dtype, is_floating(dtype) ? Ex(1.0) : Ex::integer(1)));
+        filled(graph_, shape, dtype, is_integral(dtype) ? Ex::integer(1) : Ex(1.0)));
     op_.reads.push_back(read);
   }
 
@@ -175,14 +176,15 @@ class Fold {
     if (dim.terms.empty() || is_one_axis) return write_apart(d);
     const std::optional<Form> form = form_of(d);
     if (!form) return ask_each_place(d);
-    keep_in_range(form->base);
-    if (form->between >= 0) keep_in_range(form->between);
-
     const Size step = form->step, length = op_.shape[d];
     // offset = step · whole + rest, with a rest of 0 or more
     Size rest = dim.offset % step;
     if (rest < 0) rest += step;
     const Size whole = (dim.offset - rest) / step;
+    const bool meets = form->between >= 0 && axis(form->between).size + rest > step;
+    keep_in_range(form->base);
+    if (meets) keep_in_range(form->between);
+
     DimIndex base{-whole, {}};
     for (const Term& term : dim.terms) {
       if (term.axis != form->base && term.axis != form->between)
@@ -190,7 +192,18 @@ class Fold {
     }
     Size places = length;
     DimIndex written;
-    if (form->between >= 0) {
+    if (form->between >= 0 && !meets) {
+      // Each place has its own elements between it and the next.
+      const Size elements = axis(form->between).size;
+      places = rest < length ? quotient_up(length - rest, step) : Size(0);
+      const int place = add_axis(axis(form->base).name, places);
+      base.terms.push_back({place, 1});
+      written = {0, {{place, elements}, {form->between, 1}}};
+      op_.shape[d] = places * elements;
+      step_[d] = step;
+      begin_[d] = rest;
+      block_[d] = elements;
+    } else if (meets) {
       const Axis& between = axis(form->between);
       const std::string name = between.name;
       const int outer =
@@ -257,27 +270,40 @@ class Fold {
   /// The value of what was computed at its places, as far as they are wanted.
   ValueId placed(ValueId value) {
     const Op& made = graph_.op(value);
-    if (made.shape == wanted_ &&
-        std::all_of(begin_.begin(), begin_.end(), [](Size begin) { return begin == 0; }))
-      return value;
+    bool lies_as_wanted = made.shape == wanted_;
+    for (std::size_t d = 0; d < step_.size(); ++d)
+      lies_as_wanted &= begin_[d] == 0 && step_[d] == block_[d];
+    if (lies_as_wanted) return value;
     const DType dtype = made.dtype;
-    std::vector<Axis> axes = axes_of(made.shape);
-    const Access read = plain_access(axes.size());
-    Access write = read;
-    for (std::size_t d = 0; d < write.size(); ++d) {
-      write[d].offset = begin_[d];
-      write[d].terms[0].coefficient = step_[d];
-      const bool is_cut = step_[d] == 1 && begin_[d] == 0 && made.shape[d] > wanted_[d];
-      if (is_cut) axes[d].size = wanted_[d];
+    std::vector<Axis> axes;
+    Access read, write;
+    Shape longer = wanted_;  // the last block may end behind what is wanted
+    for (std::size_t d = 0; d < wanted_.rank(); ++d) {
+      const Size blocks = made.shape[d] / block_[d];
+      const auto axis = static_cast<int>(axes.size());
+      axes.push_back({"place", blocks});
+      read.push_back({0, {{axis, block_[d]}}});
+      write.push_back({begin_[d], {{axis, step_[d]}}});
+      if (!is_one(block_[d])) {
+        axes.push_back({"element", block_[d]});
+        read.back().terms.push_back({axis + 1, 1});
+        write.back().terms.push_back({axis + 1, 1});
+      }
+      const Size end = begin_[d] + step_[d] * (blocks - 1) + block_[d];
+      if (blocks > 0 && end > wanted_[d]) longer[d] = end;
     }
-    return append(graph_, move_op({value, read}, axes, {write, wanted_}, dtype));
+    const ValueId all = append(graph_, move_op({value, read}, axes, {write, longer}, dtype));
+    if (longer == wanted_) return all;
+    const Access part = plain_access(wanted_.rank());
+    return append(graph_, move_op({all, part}, axes_of(wanted_), {part, wanted_}, dtype));
   }
 
   Graph& graph_;
   Op op_;
   const Shape wanted_;
   std::vector<char> is_done_;
-  std::vector<Size> step_, begin_;  // where the places that were computed lie in what is wanted
+  // Where the elements that were computed lie in what is wanted: blocks of so many, by steps.
+  std::vector<Size> block_, step_, begin_;
 };
 
 ValueId add_padded(Graph& graph, Op op);
@@ -285,6 +311,9 @@ ValueId add_padded(Graph& graph, Op op);
 /// Appends a sum whose result has axes that no input has: what is computed without them is repeated
 /// along these.
 ValueId add_repeated(Graph& graph, Op op) {
+  const Combine combine = op.kind == OpKind::contract ? Combine::sum : op.combine;
+  if (std::any_of(op.axes.begin(), op.axes.end(), [](const Axis& axis) { return axis.size == 0; }))
+    return filled(graph, op.shape, op.dtype, nothing_of(combine, op.dtype));
   const auto is_read = [&](int axis) {
     return std::any_of(op.reads.begin(), op.reads.end(),
                        [&](const Access& read) { return uses(read, axis); });

@@ -794,19 +794,19 @@ TEST(Diagnostics, ControlCharactersAreNotPrinted) {
 rearrange: unexpected character U+001B
   a ?[31m -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \x7f -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: unexpected character U+007F
   a ? -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime(std::string_view("a\0b", 3))); },
                ErrorKind::syntax, {{1, 2}}, R"(
 rearrange: unexpected character U+0000
   a?b
    ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a \xFF\xC3 -> a")); }, ErrorKind::syntax,
                {{2, 3}}, R"(
 rearrange: the pattern is not valid UTF-8 here
@@ -818,13 +818,13 @@ rearrange: the pattern is not valid UTF-8 here
 rearrange: unexpected character U+0085
   a? -> a
    ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')");
   expect_error([] { ein::rearrange(zeros({2}), runtime("a -> a \xE2\x80\xAE")); },
                ErrorKind::syntax, {{7, 10}}, R"(
 rearrange: unexpected character U+202E
   a -> a ?
          ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')");
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')");
 }
 
 TEST(Diagnostics, LabelsThatWouldTouchTakeMoreLines) {
@@ -876,17 +876,17 @@ rearrange: the pattern is longer than 131072 bytes)"},
 rearrange: unexpected character ':'
   a : b -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
-      {unexpected_character, rearrange, "a {b} -> a b", 1, {}, ErrorKind::syntax, R"(
-rearrange: unexpected character '{'
-  a {b} -> a b
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')"},
+      {unexpected_character, rearrange, "a ;b -> a b", 1, {}, ErrorKind::syntax, R"(
+rearrange: unexpected character ';'
+  a ;b -> a b
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')"},
       {unexpected_character, rearrange, "a \u2026 -> a", 1, {}, ErrorKind::syntax, R"(
 rearrange: unexpected character U+2026
   a … -> a
     ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')"},
       {text_is_not_utf8, rearrange, "a \xFF -> a", 1, {}, ErrorKind::syntax, R"(
 rearrange: the pattern is not valid UTF-8 here
   a ? -> a
@@ -959,7 +959,7 @@ rearrange: an arrow is written '->'
 rearrange: unexpected character '~'
   a b ~ b a
       ^
-  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '@', ',' and '->')"},
+  help: a pattern has axis names, numbers, '...', '( )', '[ ]', '{ }', '@', ',' and '->')"},
       {arrow_is_repeated, einsum, "a -> b -> c", 1, {}, ErrorKind::syntax, R"(
 einsum: '->' is written twice
   a -> b -> c
@@ -1242,6 +1242,58 @@ repeat: new axis 'k' needs a size
   h w -> (h k) w
             ^
   help: pass it with the call, "k"_a = ...)"},
+      {brace_is_not_closed, einsum, "{y + k, k -> y", 2, {}, ErrorKind::syntax, R"(
+einsum: '{' is never closed
+  {y + k, k -> y
+  ^)"},
+      {brace_closes_nothing, einsum, "y} -> y", 1, {}, ErrorKind::syntax, R"(
+einsum: '}' closes nothing
+  y} -> y
+   ^)"},
+      {brace_is_empty, einsum, "{} -> ", 1, {}, ErrorKind::syntax, R"(
+einsum: braces '{ }' hold no index
+  {} ->
+  ^^
+  help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},
+      {brace_is_inside_brackets, softmax, "[{y}]", 1, {}, ErrorKind::syntax, R"(
+softmax: braces are inside brackets
+  [{y}]
+   ^)"},
+      {index_is_malformed, einsum, "{2y} -> y", 1, {}, ErrorKind::syntax, R"(
+einsum: 'y' does not go on an index in braces
+  {2y} -> y
+  ^ ^
+  help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},
+      {coefficient_is_no_number, einsum, "{y*2} -> y", 1, {}, ErrorKind::syntax, R"(
+einsum: a number stands left of '*' and a name right of it
+  {y*2} -> y
+   ^
+  help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},
+      {number_is_zero, einsum, "{0*y + k} -> k", 1, {}, ErrorKind::syntax, R"(
+einsum: a coefficient of 0 reads one place alone
+  {0*y + k} -> k
+   ^)"},
+      {brace_is_not_allowed, softmax, "{y} [k]", 1, {}, ErrorKind::pattern, R"(
+softmax: braces '{ }' have no meaning here
+  {y} [k]
+  ^^^
+  help: einsum, reduce, rearrange and map read at functions of indices)"},
+      {brace_is_inside_a_group, reduce, "({y} 2) -> y", 1, {}, ErrorKind::pattern, R"(
+reduce: braces are inside a group: they are a whole dimension
+  ({y} 2) -> y
+   ^^^
+  help: split the dimension first, with rearrange)"},
+      {brace_has_more_than_one_unknown_size,
+       reduce,
+       "{y + k} -> y",
+       1,
+       {},
+       ErrorKind::inference,
+       R"(
+reduce: more than one size is unknown in '{y + k}'
+  {y + k} -> y
+  ^^^^^^^
+  help: give the sizes of all axes of the braces but one)"},
       {group_has_more_than_one_unknown_size,
        rearrange,
        "b (h d) -> b h d",
@@ -1506,6 +1558,11 @@ einsum: '(2 3)' has another size by the operand's type than by its axes
 einsum: axis '(a 4)' cannot be split evenly, by the operand's type
   (a 4), a -> a
   ^^^^^)"},
+      {brace_reads_nothing, "{y + k}, k -> y", {"4", "5"}, ErrorKind::size, R"(
+einsum: '{y + k}' reads nothing inside, by the operand's type
+  {y + k}, k -> y
+  ^^^^^^^
+  help: a constant '- p' reads p places before and behind the tensor)"},
       {operands_have_different_dtypes,
        "a, a ->",
        {"x", "x"},

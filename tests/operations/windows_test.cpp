@@ -122,6 +122,8 @@ TEST(Windows, KnownAnswers) {
   EXPECT_EQ(get_values(einsum(x, k, "{y + 2*k}, k -> y")), (Values{531}));
   EXPECT_EQ(get_values(einsum(k, k, "a, b -> {a + b}")), (Values{1, 20, 300, 2000, 10000}));
   EXPECT_EQ(get_values(einsum(k, "{-a} -> a")), (Values{100, 10, 1}));
+  EXPECT_EQ(get_values(einsum(k, x, "a, b -> {7*a + b - 1 : n}", "n"_a = 12)),
+            (Values{2, 3, 4, 5, 0, 0, 10, 20, 30, 40, 50, 0}));
   EXPECT_EQ(get_values(reduce(x, "{2*y + k} -> y", "max", "k"_a = 3)), (Values{3, 5}));
   EXPECT_EQ(get_values(reduce(x, "{2*y + k - 1} -> y", "mean", "k"_a = 3)), (Values{1.5, 3, 4.5}));
   EXPECT_EQ(get_values(rearrange(x, "{t + w} -> t w", "w"_a = 3)),
@@ -399,7 +401,7 @@ TEST(Windows, BadInput) {
                {"wholly outside"});
   expect_error([&] { einsum(x, w, "a, b -> {a + b - 9}"); }, ErrorKind::size,
                {"has a negative size"});
-  expect_error([&] { einsum(ones({1 << 16}), w, "a, b -> {35184372088832*a + b : h}", "h"_a = 4); },
+  expect_error([&] { einsum(ones({1 << 17}), w, "a, b -> {35184372088832*a + b : h}", "h"_a = 4); },
                ErrorKind::overflow, {"exceed 63 bits"});
 }
 
