@@ -155,30 +155,17 @@ std::vector<AxesTogether> axes_together(const Graph& graph, const Op& op) {
 }
 
 Size positions_inside(const DimIndex& dim, Size length, const std::vector<Axis>& axes) {
-  Size points = 1;
-  bool is_number = length.is_number();
-  for (const DimIndex::Term& term : dim.terms) {
-    const Size size = axes[static_cast<std::size_t>(term.axis)].size;
-    points *= size;
-    is_number &= size.is_number() && term.coefficient.is_number();
-  }
   constexpr std::int64_t most_counted = 1 << 20;
-  if (!is_number || points > most_counted) return points < length ? points : length;
-  std::vector<std::int64_t> positions{std::int64_t{dim.offset}};
-  for (const DimIndex::Term& term : dim.terms) {
-    const std::int64_t size = axes[static_cast<std::size_t>(term.axis)].size;
-    std::vector<std::int64_t> more;
-    for (const std::int64_t position : positions) {
-      for (std::int64_t i = 0; i < size; ++i)
-        more.push_back(position + i * std::int64_t{term.coefficient});
-    }
-    std::sort(more.begin(), more.end());
-    more.erase(std::unique(more.begin(), more.end()), more.end());
-    positions = std::move(more);
+  const auto positions = positions_of(dim, axes, most_counted);
+  if (positions && length.is_number()) {
+    return std::count_if(positions->begin(), positions->end(), [&](std::int64_t position) {
+      return position >= 0 && position < length.word();
+    });
   }
-  return std::count_if(positions.begin(), positions.end(), [&](std::int64_t position) {
-    return position >= 0 && position < std::int64_t{length};
-  });
+  Size points = 1;
+  for (const DimIndex::Term& term : dim.terms)
+    points *= axes[static_cast<std::size_t>(term.axis)].size;
+  return points < length ? points : length;
 }
 
 }  // namespace ein

@@ -206,6 +206,28 @@ Range range_of(const DimIndex& dim, const std::vector<Axis>& axes) {
   return range;
 }
 
+std::optional<std::vector<std::int64_t>> positions_of(const DimIndex& dim,
+                                                      const std::vector<Axis>& axes,
+                                                      std::int64_t most) {
+  if (!dim.offset.is_number()) return std::nullopt;
+  std::vector<std::int64_t> all{dim.offset.word()};
+  for (const DimIndex::Term& term : dim.terms) {
+    const Size size = axes[static_cast<std::size_t>(term.axis)].size, by = term.coefficient;
+    Size points = std::ssize(all);
+    if (!size.is_number() || !by.is_number() || multiply_overflows(points, size, points) ||
+        points > most)
+      return std::nullopt;
+    std::vector<std::int64_t> more;
+    for (const std::int64_t position : all) {
+      for (std::int64_t i = 0; i < size.word(); ++i) more.push_back(position + i * by.word());
+    }
+    std::sort(more.begin(), more.end());
+    more.erase(std::unique(more.begin(), more.end()), more.end());
+    all = std::move(more);
+  }
+  return all;
+}
+
 namespace {
 /// Whether it is one axis, as long as the dimension for all lengths: that asks nothing.
 bool is_whole(const DimIndex& dim, Size length, const std::vector<Axis>& axes) {

@@ -1,6 +1,7 @@
 // Pieces that graphs are built of.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -84,6 +85,12 @@ struct Range {
   Size first = 0, last = -1;
 };
 Range range_of(const DimIndex& dim, const std::vector<Axis>& axes);
+
+/// The different positions that an access meets along a dimension, in order; none where their
+/// points are more than `most`, or lengths decide.
+std::optional<std::vector<std::int64_t>> positions_of(const DimIndex& dim,
+                                                      const std::vector<Axis>& axes,
+                                                      std::int64_t most);
 
 /// Whether each dimension is an axis of its own, as long as it for all lengths. That asks nothing.
 bool is_plain(const Access& access, const Shape& shape, const std::vector<Axis>& axes);

@@ -334,44 +334,23 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 
 namespace {
 
-/// The positions that some axes of a dimension add to it: those of the result, or others. None
-/// where there are very many, or lengths decide.
-std::vector<std::int64_t> positions(const DimIndex& dim, const Solved& solved, bool are_kept) {
-  constexpr std::size_t most = 1 << 16;
-  std::vector<std::int64_t> all{0};
-  for (const DimIndex::Term& term : dim.terms) {
-    if (uses(solved.write, term.axis) != are_kept) continue;
-    const Size size = solved.axes[static_cast<std::size_t>(term.axis)].size;
-    if (!size.is_number() || all.size() * static_cast<std::size_t>(size.word()) > most) return {};
-    std::vector<std::int64_t> more;
-    for (const std::int64_t position : all) {
-      for (std::int64_t i = 0; i < size.word(); ++i)
-        more.push_back(position + i * std::int64_t{term.coefficient});
-    }
-    std::sort(more.begin(), more.end());
-    more.erase(std::unique(more.begin(), more.end()), more.end());
-    all = std::move(more);
-  }
-  return all;
-}
 /// Whether some window of a dimension is wholly outside: the first or the last one, or one whose
 /// elements lie further apart than the dimension is long.
 bool has_empty_window(const DimIndex& dim, const Solved& solved, Size length) {
-  Range kept{dim.offset, dim.offset}, reduced{0, 0};
+  DimIndex kept{dim.offset, {}}, reduced;
   for (const DimIndex::Term& term : dim.terms) {
-    Range& range = uses(solved.write, term.axis) ? kept : reduced;
-    const Size size = solved.axes[static_cast<std::size_t>(term.axis)].size;
-    if (size == 0) return false;
-    (goes_backwards(term) ? range.first : range.last) += term.coefficient * (size - 1);
+    if (solved.axes[static_cast<std::size_t>(term.axis)].size == 0) return false;
+    (uses(solved.write, term.axis) ? kept : reduced).terms.push_back(term);
   }
-  if (kept.first + reduced.last < 0 || kept.last + reduced.first >= length) return true;
-  const std::vector<std::int64_t> begins = positions(dim, solved, true),
-                                  inside = positions(dim, solved, false);
-  return !inside.empty() && length.is_number() &&
-         std::any_of(begins.begin(), begins.end(), [&](std::int64_t at) {
-           at += std::int64_t{dim.offset};
-           const auto first = std::lower_bound(inside.begin(), inside.end(), -at);
-           return first == inside.end() || at + *first >= length.word();
+  const Range at = range_of(kept, solved.axes), within = range_of(reduced, solved.axes);
+  if (at.first + within.last < 0 || at.last + within.first >= length) return true;
+  constexpr std::int64_t most = 1 << 16;
+  const auto begins = positions_of(kept, solved.axes, most),
+             inside = positions_of(reduced, solved.axes, most);
+  return begins && inside && length.is_number() &&
+         std::any_of(begins->begin(), begins->end(), [&](std::int64_t begin) {
+           const auto first = std::lower_bound(inside->begin(), inside->end(), -begin);
+           return first == inside->end() || begin + *first >= length.word();
          });
 }
 

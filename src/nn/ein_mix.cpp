@@ -143,6 +143,10 @@ EinMix::EinMix(std::string_view pattern, std::string_view weight_axes, std::stri
   add_parameter("weight", weight);
   product_ = std::string(reader.pattern.text_of(left.span)) + ", " + joined(weight_names) + " -> " +
              joined(output);
+  const bool has_braces = std::any_of(
+      reader.pattern.terms.begin() + right.first, reader.pattern.terms.begin() + right.last,
+      [](const auto& term) { return term.kind == grammar::TermKind::brace; });
+  if (has_braces) refuse(ErrorKind::pattern, pattern, "braces stand in the input alone");
   if (reader.has_groups(right))
     groups_ = joined(output) + " -> " + std::string(reader.pattern.text_of(right.span));
   if (bias_names.empty()) return;

@@ -27,7 +27,7 @@ class Fold {
     step_.assign(op_.write.size(), 1);
     block_.assign(op_.write.size(), 1);
     begin_.assign(op_.write.size(), 0);
-    for (std::size_t d = 0; d < op_.write.size(); ++d) is_done_[d] = is_plain(d);
+    for (std::size_t d = 0; d < op_.write.size(); ++d) is_done_[d] = is_whole(d);
     for (std::size_t d = 0; d < op_.write.size(); ++d) {
       if (is_done_[d]) continue;
       merge_terms(op_.write[d]);
@@ -63,7 +63,7 @@ class Fold {
     return false;
   }
   /// Whether dimension d is written whole, by axes that are in it alone.
-  bool is_plain(std::size_t d) const {
+  bool is_whole(std::size_t d) const {
     const DimIndex& dim = op_.write[d];
     if (!(dim.offset == 0)) return false;
     const std::optional<Size> extent = extent_of(dim, op_.axes);
@@ -190,26 +190,13 @@ class Fold {
       if (term.axis != form->base && term.axis != form->between)
         base.terms.push_back({term.axis, -(term.coefficient / step)});
     }
-    Size places = length;
     DimIndex written;
-    if (form->between >= 0 && !meets) {
-      // Each place has its own elements between it and the next.
-      const Size elements = axis(form->between).size;
-      places = rest < length ? quotient_up(length - rest, step) : Size(0);
-      const int place = add_axis(axis(form->base).name, places);
-      base.terms.push_back({place, 1});
-      written = {0, {{place, elements}, {form->between, 1}}};
-      op_.shape[d] = places * elements;
-      step_[d] = step;
-      begin_[d] = rest;
-      block_[d] = elements;
-    } else if (meets) {
-      const Axis& between = axis(form->between);
-      const std::string name = between.name;
-      const int outer =
-                    add_axis(name + "/" + to_string(step), quotient_up(between.size + rest, step)),
-                inner = add_axis(name + "%" + to_string(step), step);
-      places = quotient_up(length, step);
+    if (meets) {
+      const Axis between = axis(form->between);
+      const int outer = add_axis(between.name + "/" + to_string(step),
+                                 quotient_up(between.size + rest, step)),
+                inner = add_axis(between.name + "%" + to_string(step), step);
+      const Size places = quotient_up(length, step);
       const int place = add_axis(axis(form->base).name, places);
       base.terms.push_back({outer, -1});
       base.terms.push_back({place, 1});
@@ -217,13 +204,16 @@ class Fold {
       substitute(form->between, {-rest, {{outer, step}, {inner, 1}}});
       op_.shape[d] = places * step;
     } else {
-      places = rest < length ? quotient_up(length - rest, step) : Size(0);
+      // Each place has its own elements, from it on.
+      const Size places = rest < length ? quotient_up(length - rest, step) : Size(0);
       const int place = add_axis(axis(form->base).name, places);
       base.terms.push_back({place, 1});
-      written = {0, {{place, 1}}};
-      op_.shape[d] = places;
       step_[d] = step;
       begin_[d] = rest;
+      if (form->between >= 0) block_[d] = axis(form->between).size;
+      written = {0, {{place, block_[d]}}};
+      if (form->between >= 0) written.terms.push_back({form->between, 1});
+      op_.shape[d] = places * block_[d];
     }
     substitute(form->base, base);
     op_.write[d] = std::move(written);
