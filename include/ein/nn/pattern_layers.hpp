@@ -1,6 +1,7 @@
 // rearrange and reduce as layers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,8 +16,15 @@ namespace ein::nn {
 class PatternLayer : public Layer {
  public:
   Tensor forward(const Tensor& x) const override;
+  const std::string& pattern() const { return pattern_; }
 
  protected:
+  using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+  PatternLayer(Operation op, std::pair<std::string, Sizes> pattern, Reduction reduction)
+      : op_(op),
+        reduction_(reduction),
+        pattern_(std::move(pattern.first)),
+        sizes_(std::move(pattern.second)) {}
   template <AxisArgument... S>
   PatternLayer(Operation op, std::string_view pattern, Reduction reduction, const S&... sizes)
       : op_(op), reduction_(reduction), pattern_(pattern) {
@@ -29,7 +37,7 @@ class PatternLayer : public Layer {
   Operation op_;
   Reduction reduction_;
   std::string pattern_;
-  std::vector<std::pair<std::string, std::int64_t>> sizes_;
+  Sizes sizes_;
 };
 
 /// `nn::Rearrange("b (h w) c -> b c h w", "h"_a = 8)`, or where arguments are passed on,
