@@ -35,11 +35,10 @@ class Map {
                    .sizes = call.sizes,
                    .is_checked = call.pattern.is_checked()},
                   operands.size());
-    std::vector<Shape> shapes;
-    for (const Tensor* x : operands) shapes.push_back(x->shape());
-    solved_ = solve(op_, parsed_.pattern, shapes, call.sizes);
+    for (const Tensor* x : operands) shapes_.push_back(x->shape());
+    solved_ = solve(op_, parsed_.pattern, shapes_, call.sizes);
     checked_numel(solved_.shape, 8);
-    if (solved_.has_braces) take_windows(shapes);
+    if (solved_.has_braces) take_windows();
     order_axes();
     for (const int axis : axes_)
       points_.push_back(solved_.axes[static_cast<std::size_t>(axis)].size);
@@ -154,18 +153,18 @@ class Map {
   }
 
   /// The dimensions that are read beside their operands: a point is one that all of them have.
-  void take_windows(const std::vector<Shape>& shapes) {
-    for (std::size_t k = 0; k < shapes.size(); ++k) {
-      for (std::size_t d = 0; d < shapes[k].rank(); ++d) {
+  void take_windows() {
+    for (std::size_t k = 0; k < shapes_.size(); ++k) {
+      for (std::size_t d = 0; d < shapes_[k].rank(); ++d) {
         const DimIndex& dim = solved_.reads[k][d];
-        if (!stays_inside({dim}, {shapes[k][d]}, solved_.axes))
-          bounds_.push_back({dim, shapes[k][d]});
+        if (!stays_inside({dim}, {shapes_[k][d]}, solved_.axes))
+          bounds_.push_back({dim, shapes_[k][d]});
       }
     }
     const auto refuse = [&](const grammar::Side& side, const std::string& message,
                             const std::string& help) {
       fail(ErrorKind::pattern, "map", message, parsed_.pattern.text,
-           mark_dims(parsed_.pattern, side), {show_operands(shapes), "help: " + help});
+           mark_dims(parsed_.pattern, side), {show_operands(shapes_), "help: " + help});
     };
     const bool meets = !covers(solved_.write, solved_.shape, solved_.axes);
     if (meets && call_.reduction != Reduction::sum)
@@ -241,6 +240,9 @@ class Map {
     key.add(number);
     key.add(call_.pattern, call_.sizes);
     key.add(points_);
+    if (!bounds_.empty()) {
+      for (const Shape& shape : shapes_) key.add(shape);
+    }
     return key;
   }
   template <class Build>
@@ -362,6 +364,7 @@ class Map {
   const detail::MapCall& call_;
   const Operation op_;
   const CallPattern parsed_;
+  std::vector<Shape> shapes_;  // of the operands
   Solved solved_;
   std::vector<int> axes_;  // of the points
   Shape points_;

@@ -375,6 +375,18 @@ TEST(Windows, OfMapLeaveOutPointsThatAnOperandLacks) {
                {"points that an operand lacks", "pad the operand"});
 }
 
+/// Operands of different lengths whose windows are as many.
+TEST(Windows, OfMapKnowTheLengthsOfTheirOperands) {
+  const auto latest = [](std::int64_t length) {
+    const Tensor x = arange(length).to(DType::f64) - 50;
+    return get_values(map(x, zeros({3}, DType::f64), "{3*t + k - 1}, k -> t", fn::sub, "max"));
+  };
+  EXPECT_EQ(latest(7), (Values{-49, -46, -44}));
+  EXPECT_EQ(latest(8), (Values{-49, -46, -43}));
+  EXPECT_EQ(latest(9), (Values{-49, -46, -43}));
+  EXPECT_EQ(latest(2), (Values{-49}));
+}
+
 TEST(Windows, OfNothing) {
   EXPECT_EQ(einsum(zeros({0}), "{-a} -> a").shape(), Shape{0});
   EXPECT_EQ(einsum(zeros({0, 2}), ones({2}), "{2*a} b, b -> a").shape(), Shape{0});
