@@ -250,7 +250,8 @@ bool stays_inside(const Access& access, const Shape& shape, const std::vector<Ax
   for (std::size_t d = 0; d < access.size(); ++d) {
     if (is_whole(access[d], shape[d], axes)) continue;
     const Range range = range_of(access[d], axes);
-    if (range.first < 0 || range.last >= shape[d]) return false;
+    // Also where an axis is empty, an operation that only moves elements wants such an offset.
+    if (access[d].offset < 0 || range.first < 0 || range.last >= shape[d]) return false;
   }
   return true;
 }
@@ -313,7 +314,11 @@ ValueId padded(Graph& graph, ValueId value, Access& read, const std::vector<Axis
       continue;
     }
     const Range range = range_of(read[d], axes);
-    if (range.last < range.first) return value;  // nothing is read
+    if (range.last < range.first) {  // no element is read: any place will do
+      read[d].offset = 0;
+      place.shape.push_back(shape[d]);
+      continue;
+    }
     const Size before = range.first < 0 ? -range.first : Size(0),
                behind = range.last >= shape[d] ? range.last - shape[d] + 1 : Size(0);
     is_padded |= before > 0 || behind > 0;

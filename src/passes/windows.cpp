@@ -13,6 +13,15 @@ namespace {
 
 Size quotient_up(Size a, Size b) { return (a + b - 1) / b; }
 
+bool has_no_tuples(const Op& op) {
+  return std::any_of(op.axes.begin(), op.axes.end(),
+                     [](const Axis& axis) { return axis.size == 0; });
+}
+ValueId add_without_tuples(Graph& graph, const Op& op) {
+  const Combine combine = op.kind == OpKind::contract ? Combine::sum : op.combine;
+  return filled(graph, op.shape, op.dtype, nothing_of(combine, op.dtype));
+}
+
 /// One sum that writes an element of its result several times, or not all of them, made one that
 /// does neither. Its result may be longer, or lie at some places of what is wanted.
 class Fold {
@@ -22,6 +31,8 @@ class Fold {
   /// The value as it was wanted; `add` appends an operation that writes each element once.
   template <class Add>
   ValueId run(const Add& add) {
+    // Extents below are those of axes with elements.
+    if (has_no_tuples(op_)) return add_without_tuples(graph_, op_);
     if (covers(op_.write, op_.shape, op_.axes)) return add(std::move(op_));
     is_done_.assign(op_.write.size(), 0);
     step_.assign(op_.write.size(), 1);
@@ -301,9 +312,7 @@ ValueId add_padded(Graph& graph, Op op);
 /// Appends a sum whose result has axes that no input has: what is computed without them is repeated
 /// along these.
 ValueId add_repeated(Graph& graph, Op op) {
-  const Combine combine = op.kind == OpKind::contract ? Combine::sum : op.combine;
-  if (std::any_of(op.axes.begin(), op.axes.end(), [](const Axis& axis) { return axis.size == 0; }))
-    return filled(graph, op.shape, op.dtype, nothing_of(combine, op.dtype));
+  if (has_no_tuples(op)) return add_without_tuples(graph, op);
   const auto is_read = [&](int axis) {
     return std::any_of(op.reads.begin(), op.reads.end(),
                        [&](const Access& read) { return uses(read, axis); });

@@ -391,6 +391,19 @@ TEST(Windows, OfNothing) {
   EXPECT_EQ(einsum(zeros({0}), "{-a} -> a").shape(), Shape{0});
   EXPECT_EQ(einsum(zeros({0, 2}), ones({2}), "{2*a} b, b -> a").shape(), Shape{0});
   EXPECT_EQ(get_values(einsum(zeros({0}), ones({2}), "{a - 1}, b -> a b")), (Values{0, 0, 0, 0}));
+  // A kernel without elements, and its gradients.
+  for (const char* pattern : {"{2*y + 2*k - 5}, k -> y", "y, k -> {2*y + k}", "y, k -> {y + k}"}) {
+    for (const std::int64_t n : {0, 1, 7}) {
+      const Tensor x = ones({n}).requires_grad(true), w = ones({0}).requires_grad(true);
+      const Tensor y = einsum(x, w, runtime(pattern));
+      const std::vector<Tensor> found = gradients(y, ones(y.shape()), std::array{x, w});
+      EXPECT_EQ(get_values(y), Values(static_cast<std::size_t>(y.numel()), 0.0)) << pattern << n;
+      EXPECT_EQ(get_values(found[0]), Values(static_cast<std::size_t>(n), 0.0)) << pattern << n;
+      EXPECT_EQ(found[1].shape(), Shape{0}) << pattern << n;
+    }
+  }
+  EXPECT_EQ(get_values(map(ones({3}), ones({0}), "{2*y + 2*k - 1}, k -> y", fn::mul, "sum")),
+            (Values{0, 0, 0}));
 }
 
 TEST(Windows, BadInput) {
