@@ -334,23 +334,44 @@ ValueId build_reduction(Graph& graph, Reduction reduction, const Solved& solved,
 
 namespace {
 
+constexpr std::int64_t most_positions = 1 << 16;
+
+/// A size as a number. A formula gets a guard for each number up to its own.
+Size as_number(Size size) {
+  for (std::int64_t n = 0; !size.is_number() && n < most_positions; ++n) {
+    if (size == n) return n;
+  }
+  return size;
+}
+
 /// Whether some window of a dimension is wholly outside: the first or the last one, or one whose
 /// elements lie further apart than the dimension is long.
 bool has_empty_window(const DimIndex& dim, const Solved& solved, Size length) {
   DimIndex kept{dim.offset, {}}, reduced;
+  Size step = 0;
   for (const DimIndex::Term& term : dim.terms) {
     if (solved.axes[static_cast<std::size_t>(term.axis)].size == 0) return false;
-    (uses(solved.write, term.axis) ? kept : reduced).terms.push_back(term);
+    const bool is_kept = uses(solved.write, term.axis);
+    (is_kept ? kept : reduced).terms.push_back(term);
+    if (is_kept) continue;
+    const Size size = goes_backwards(term) ? -term.coefficient : term.coefficient;
+    if (size > step) step = size;
   }
   const Range at = range_of(kept, solved.axes), within = range_of(reduced, solved.axes);
   if (at.first + within.last < 0 || at.last + within.first >= length) return true;
-  constexpr std::int64_t most = 1 << 16;
-  const auto begins = positions_of(kept, solved.axes, most),
-             inside = positions_of(reduced, solved.axes, most);
-  return begins && inside && length.is_number() &&
+  if (step <= length) return false;
+  std::vector<Axis> axes = solved.axes;
+  for (const DimIndex::Term& term : dim.terms) {
+    Size& size = axes[static_cast<std::size_t>(term.axis)].size;
+    size = as_number(size);
+  }
+  const Size end = as_number(length);
+  const auto begins = positions_of(kept, axes, most_positions),
+             inside = positions_of(reduced, axes, most_positions);
+  return begins && inside && end.is_number() &&
          std::any_of(begins->begin(), begins->end(), [&](std::int64_t begin) {
            const auto first = std::lower_bound(inside->begin(), inside->end(), -begin);
-           return first == inside->end() || begin + *first >= length.word();
+           return first == inside->end() || begin + *first >= end.word();
          });
 }
 

@@ -341,6 +341,21 @@ TEST(Windows, OfAnyLength) {
   EXPECT_EQ(traces, 1);
 }
 
+/// Elements of a window that lie further apart than a short operand is long.
+TEST(Windows, OfAnyLengthMeetSomething) {
+  const auto pool = [](const Tensor& x) {
+    return reduce(x, "{t + 3*k - 1} -> t", "max", "k"_a = 2);
+  };
+  auto f = compile(pool, {"n"});
+  for (const std::int64_t length : {7, 3, 2, 9, 2}) {
+    const Tensor x = randn({length});
+    if (length == 2)
+      expect_error([&] { f(x); }, ErrorKind::reduction, {"wholly outside"});
+    else
+      EXPECT_EQ(get_values(f(x)), get_values(pool(x))) << length;
+  }
+}
+
 TEST(Windows, OfOtherReductionsReadNothingBeside) {
   const Tensor x = make_tensor({3, 4, 0, 5}, {4}, DType::f64);
   const auto all = [&](const char* name) {
