@@ -111,6 +111,7 @@ endef
 attack:
 	$(attack_tools)
 	build/tests/ein_attack --seeds $(SEEDS) --write build/attack.jsonl
+	build/tests/ein_attack --windows $(SEEDS) --write build/windows.jsonl
 	build/tests/ein_attack --orders $(SEEDS)
 	build/tests/ein_attack --decoders $(DECODERS)
 	build/tests/ein_attack --modes $(SEEDS)
@@ -119,6 +120,7 @@ attack:
 	scripts/in-small-caches build/tests/ein_attack --seeds $(SEEDS)
 	scripts/in-small-caches build/tests/ein_attack --decoders $(DECODERS)
 	$(EIN_PEERS)/bin/python tests/attack/peers.py build/attack.jsonl
+	$(EIN_PEERS)/bin/python tests/attack/peers.py build/windows.jsonl
 
 attack-numpy:
 	$(attack_tools)

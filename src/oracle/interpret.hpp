@@ -335,6 +335,7 @@ class Interpreter {
     std::vector<const Values*> inputs(count);
     for (std::size_t i = 0; i < count; ++i)
       inputs[i] = &values_[static_cast<std::size_t>(op.inputs[i])];
+    if constexpr (requires { Number::read(op, inputs); }) Number::read(op, inputs);
     const bool reduces = op.kind == OpKind::reduce || op.kind == OpKind::contract;
     const Combine combine = op.kind == OpKind::reduce ? op.combine : Combine::sum;
     Values result(static_cast<std::size_t>(numel(op.shape)),

@@ -57,10 +57,12 @@ Maker::Maker(std::uint64_t seed, Kind kind) : random_(seed * 0x9E3779B97F4A7C15u
   constexpr DType usual[] = {DType::f32,     DType::f32,    DType::f32,   DType::f32, DType::f64,
                              DType::bf16,    DType::f16,    DType::i64,   DType::i32, DType::u8,
                              DType::boolean, DType::f8e4m3, DType::f8e5m2};
-  dtype_ = kind == Kind::smooth   ? DType::f64
-           : kind == Kind::single ? one_of(all_dtypes)
-           : chance(90)           ? one_of(usual)
-                                  : one_of(real_dtypes);
+  constexpr DType of_windows[] = {DType::f32, DType::f32, DType::f64, DType::bf16, DType::f16};
+  dtype_ = kind == Kind::smooth    ? DType::f64
+           : kind == Kind::single  ? one_of(all_dtypes)
+           : kind == Kind::windows ? one_of(of_windows)
+           : chance(90)            ? one_of(usual)
+                                   : one_of(real_dtypes);
   flavour_ = static_cast<int>(below(4));
 }
 
@@ -75,7 +77,7 @@ std::int64_t Maker::size() {
 }
 
 DType Maker::any_dtype() {
-  if (kind_ == Kind::smooth) return DType::f64;
+  if (kind_ == Kind::smooth || kind_ == Kind::windows) return dtype_;
   if (is_single()) return one_of(all_dtypes);
   return chance(60) ? dtype_ : one_of(real_dtypes);
 }
@@ -272,7 +274,13 @@ std::vector<std::string> Maker::some(const std::vector<Axis>& axes, int percent)
 
 const Operation& Maker::some_operation() {
   const std::vector<Operation>& all = operations();
+  // Of windows first one, then gradients.
+  const bool has_windows =
+      kind_ == Kind::windows && std::any_of(program_.steps.begin(), program_.steps.end(),
+                                            [](const Step& step) { return step.op; });
   const auto weight = [&](const Operation& op) {
+    if (kind_ == Kind::windows)
+      return (has_windows ? op.name == "gradient" : is_of_windows(op)) ? op.weight : 0;
     return is_single() ? is_in_numpy(op) : kind_ == Kind::smooth && !is_smooth(op) ? 0 : op.weight;
   };
   std::int64_t weights = 0;
@@ -294,11 +302,12 @@ Program Maker::make() {
   if (numel(first) > 4 * most_elements) first[1] = lengths[0];
   for (std::int64_t d = is_wide ? below(2) : below(8) == 0 ? 0 : 1 + below(3); d > 0; --d)
     first.push_back(numel(first) > most_elements / 30 ? 1 + below(3) : size());
-  input(first, dtype_);
-  const std::int64_t wanted = is_single() ? 1
-                                          : 1 + below(is_wide || is_few ? 4
-                                                      : chance(80)      ? 6
-                                                                        : 14);
+  if (kind_ != Kind::windows) input(first, dtype_);
+  const std::int64_t wanted = is_single()              ? 1
+                              : kind_ == Kind::windows ? 1 + below(3)
+                                                       : 1 + below(is_wide || is_few ? 4
+                                                                   : chance(80)      ? 6
+                                                                                     : 14);
   std::optional<EnableGrad> enabled;
   if (!is_single()) enabled.emplace();
   for (std::int64_t tries = 0, made = 0; (is_single() || tries < 60) && made < wanted; ++tries) {
@@ -313,7 +322,8 @@ Program Maker::make() {
         Tensor result = op->run(step, args);
         const bool is_small =
             std::all_of(program_.inputs.begin(), program_.inputs.end(), [&](const Input& given) {
-              return kind_ == Kind::any || numel(given.shape) <= (is_few ? 24 : 400);
+              return kind_ == Kind::any || kind_ == Kind::windows ||
+                     numel(given.shape) <= (is_few ? 24 : 400);
             });
         if (is_small && result.numel() <= most_elements) {
           if (op->writes) assign(step.args[0]);
@@ -353,6 +363,7 @@ Program Maker::make() {
 
 Program make_program(std::uint64_t seed) { return Maker(seed).make(); }
 Program make_call(std::uint64_t seed) { return Maker(seed, Maker::Kind::single).make(); }
+Program make_of_windows(std::uint64_t seed) { return Maker(seed, Maker::Kind::windows).make(); }
 Program make_smooth(std::uint64_t seed) { return Maker(seed, Maker::Kind::smooth).make(); }
 
 }  // namespace ein::attack

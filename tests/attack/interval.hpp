@@ -19,9 +19,11 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include <ein/dtype.hpp>
 #include <ein/graph.hpp>
+#include "graph/build.hpp"
 #include "nest/random.hpp"
 #include "oracle/interpret.hpp"
 #include "tensor/compute_type.hpp"
@@ -98,7 +100,7 @@ class Interval {
     now.takes_short_forms =
         op.kind == OpKind::map && (op.dtype == DType::bf16 || op.dtype == DType::f16);
     now.factors = op.kind == OpKind::contract ? static_cast<int>(op.inputs.size()) : 1;
-    now.reduces = false;
+    now.reduces = now.spreads = false;
     now.flushes = op.kind == OpKind::contract &&
                   std::any_of(op.inputs.begin(), op.inputs.end(),
                               [&](ValueId x) { return now.graph->op(x).dtype == DType::bf16; });
@@ -110,6 +112,16 @@ class Interval {
                                    [&](const Access& read) { return uses(read, a); });
     }
   }
+  /// Where a sum's indices leave its operands, or meet in its result, engines may multiply 0 by
+  /// what is beside, and 0 by an infinity is NaN.
+  static void read(const Op& op, const std::vector<const std::vector<Interval>*>& inputs) {
+    context().spreads =
+        context().sums && has_windows(*context().graph, op) &&
+        std::any_of(inputs.begin(), inputs.end(), [](const std::vector<Interval>* input) {
+          return std::any_of(input->begin(), input->end(),
+                             [](const Interval& x) { return x.may_overflow(); });
+        });
+  }
   /// An element or a constant as a step of a map takes it. Where steps are fused, a product of one
   /// before stays unrounded.
   Interval loaded() const {
@@ -120,7 +132,7 @@ class Interval {
   /// As an element of `dtype` of the operation's result holds it.
   Interval stored(DType dtype) const {
     // Of matrices no bound is known here: their functions may cancel as much as they like.
-    if (context().kind == OpKind::matrix) return anything();
+    if (context().kind == OpKind::matrix || context().spreads) return anything();
     Interval x = *this;
     if (context().sums || context().multiplies) x = combined();
     if (context().sums && x.has_numbers()) {
@@ -391,6 +403,7 @@ class Interval {
         false;  // one of bf16, whose instructions take subnormal numbers for 0 and give none
     bool reorders = false;  // one that may sum an operand, or multiply two of three, first
     bool takes_short_forms = false;
+    bool spreads = false;  // an infinity or NaN to all elements
     int factors = 1;
   };
   static Context& context() {
@@ -607,10 +620,11 @@ class Interval {
     if (has_numbers() && low_ < 0 && high_ > -0x1p-126) x = hull(x, Interval(-0.0));
     return x;
   }
-  bool is_wild() const {
-    return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30 ||
-           (magnitude_ != 0 && magnitude_ < 0x1p-30);
+  /// Whether it, or a product of it, may be infinite or NaN.
+  bool may_overflow() const {
+    return nan_ || !std::isfinite(low_) || !std::isfinite(high_) || magnitude_ > 0x1p30;
   }
+  bool is_wild() const { return may_overflow() || (magnitude_ != 0 && magnitude_ < 0x1p-30); }
   bool straddles_zero_beside_infinity(const Interval& b) const {
     const bool zero = has_numbers() && low_ <= 0 && high_ >= 0 && !is_point();
     return zero && b.has_numbers() && (std::isinf(b.low_) || std::isinf(b.high_));

@@ -1,5 +1,6 @@
 // ein_attack --seeds A..B | --calls A..B | --orders A..B | --decoders A..B | --grid A..B |
-// --modes A..B | --forks A..B | --show SEED | --show-call SEED | --show-orders SEED [--write FILE]
+// --modes A..B | --forks A..B | --windows A..B | --show SEED | --show-call SEED | --show-orders
+// SEED | --show-windows SEED [--write FILE]
 // [--most N]: random programs, single calls, random decoders, or those of a grid, each in every way
 // that it can be run; small programs whose gradients of the first three orders are compared with
 // jets; programs in floating-point modes, or in children of fork(). --write leaves what the
@@ -177,13 +178,14 @@ int run_campaign(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i], value = argv[i + 1];
     if (option == "--calls" || option == "--show-call") make = make_call;
+    if (option == "--windows" || option == "--show-windows") make = make_of_windows;
     are_decoders |= option == "--decoders";
     are_orders |= option == "--orders" || option == "--show-orders";
     are_of_grid |= option == "--grid";
     if (option == "--modes") find_wrong = wrong_in_a_mode;
     if (option == "--forks") find_wrong = wrong_in_a_child;
     if (option == "--seeds" || option == "--calls" || option == "--orders" ||
-        option == "--decoders" || option == "--grid" || find_wrong) {
+        option == "--windows" || option == "--decoders" || option == "--grid" || find_wrong) {
       const std::size_t dots = value.find("..");
       first = last = std::stoull(value);
       if (dots != std::string::npos) last = std::stoull(value.substr(dots + 2));
@@ -191,13 +193,15 @@ int run_campaign(int argc, char** argv) {
       file = value;
     } else if (option == "--most") {
       most = std::stol(value);
-    } else if (option == "--show" || option == "--show-call" || option == "--show-orders") {
+    } else if (option == "--show" || option == "--show-call" || option == "--show-orders" ||
+               option == "--show-windows") {
       first = last = std::stoull(value);
       shows = true;
     } else {
       std::cerr << "usage: ein_attack --seeds A..B | --calls A..B | --orders A..B "
-                   "| --decoders A..B | --grid A..B | --modes A..B | --forks A..B | --show SEED "
-                   "| --show-call SEED | --show-orders SEED [--write FILE] [--most N]\n";
+                   "| --decoders A..B | --grid A..B | --modes A..B | --forks A..B | --windows A..B "
+                   "| --show SEED | --show-call SEED | --show-orders SEED | --show-windows SEED "
+                   "[--write FILE] [--most N]\n";
       return 2;
     }
   }

@@ -11,29 +11,10 @@
 #include <ein/linalg.hpp>
 #include <ein/vmap.hpp>
 
-#include "program.hpp"
+#include "calls.hpp"
 
 namespace ein::attack {
 namespace {
-
-using Args = std::span<const Tensor>;
-
-/// Calls f(arguments...) with what follows the step's pattern.
-template <class F, class... Sizes>
-Tensor with_sizes(const Step& step, const F& f, const Sizes&... so_far) {
-  if constexpr (sizeof...(Sizes) < 5) {
-    if (sizeof...(Sizes) < step.sizes.size()) {
-      const auto& [name, size] = step.sizes[sizeof...(Sizes)];
-      return with_sizes(step, f, so_far..., AxisSize{name, size});
-    }
-  }
-  return step.as ? f(so_far..., as(*step.as)) : f(so_far...);
-}
-
-bool take(Step& step, std::initializer_list<int> args) {
-  step.args = args;
-  return std::all_of(args.begin(), args.end(), [](int v) { return v >= 0; });
-}
 
 int value_with_axes(Maker& maker) {
   return maker.value([&](int v) { return maker.shape(v).rank() > 0; });
@@ -89,8 +70,6 @@ void add_binary(std::vector<Operation>& table, const std::string& name, int weig
 }
 
 // --- patterns ---
-
-constexpr std::int64_t most_points = 40000;
 
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);
@@ -163,11 +142,6 @@ bool make_einsum(Maker& maker, Step& step) {
   vary(maker, step, true);
   return step.sizes.size() <= 5;
 }
-Tensor run_einsum(const Step& s, Args x) {
-  return with_sizes(s,
-                    [&](const auto&... sizes) { return einsum(x, runtime(s.pattern), sizes...); });
-}
-
 bool make_move(Maker& maker, Step& step, bool repeats) {
   std::vector<Maker::Axis> axes;
   const int x = maker.value();
@@ -186,10 +160,6 @@ bool make_move(Maker& maker, Step& step, bool repeats) {
 }
 bool make_rearrange(Maker& maker, Step& step) { return make_move(maker, step, false); }
 bool make_repeat(Maker& maker, Step& step) { return make_move(maker, step, true); }
-Tensor run_rearrange(const Step& s, Args x) {
-  return with_sizes(
-      s, [&](const auto&... sizes) { return rearrange(x[0], runtime(s.pattern), sizes...); });
-}
 Tensor run_repeat(const Step& s, Args x) {
   return with_sizes(
       s, [&](const auto&... sizes) { return repeat(x[0], runtime(s.pattern), sizes...); });
@@ -210,11 +180,7 @@ Operation reduction() {
   const std::string name(ein::name(R));
   return {"reduce " + name,
           make_reduce<R>,
-          [](const Step& s, Args x) {
-            return with_sizes(s, [&](const auto&... sizes) {
-              return reduce(x[0], runtime(s.pattern), R, sizes...);
-            });
-          },
+          run_reduce<R>,
           "ein::reduce($0, $p, \"" + name + "\"$h)",
           "reduce($0, $p, \"" + name + "\"$h)",
           R == Reduction::sum ? 6 : 2};
@@ -979,6 +945,8 @@ std::vector<Operation> make_table() {
                "ein::unpack($0, std::array{ein::Shape{$w0}, ein::Shape{$w1}}, $p)[$w2]",
                "unpack($0, $w, $p)", 2});
 
+  add_windows(t);
+
   // Views and copies.
   t.push_back({"at", make_at, run_at, "$0.at($i)", "at($0, $w)", 6});
   t.push_back({"slice_of", make_slice_of, EIN_NAMED(x[0].at({slice_of(x[1], s.whole[0])})),
@@ -1195,12 +1163,15 @@ std::vector<Operation> make_table() {
 
 }  // namespace
 
+bool is_of_windows(const Operation& op) { return op.name.starts_with("windows "); }
+
 bool is_in_numpy(const Operation& op) {
   // Reductions by other names, or with an argument.
   constexpr std::string_view reductions[] = {"reduce norm", "reduce sample_", "reduce nan"};
   for (const std::string_view begin : reductions) {
     if (op.name.starts_with(begin)) return false;
   }
+  if (is_of_windows(op)) return false;
   if (op.name.starts_with("quantile ") || op.name == "top_k least" || op.name.starts_with("vmap "))
     return false;
   constexpr std::string_view others[] = {"erf",

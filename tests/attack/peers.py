@@ -187,9 +187,43 @@ def split(pattern):
     return [items(side) for side in left.split(",")], items(right) if arrow else None
 
 
+class Brace:
+    """A dimension at a function of indices: [(axis, coefficient)], a constant, maybe the name of its size."""
+
+    def __init__(self, text):
+        text, _, self.size_name = (part.strip() for part in text.partition(":"))
+        self.terms, self.constant = [], 0
+        for sign, word in re.findall(r"([+-]?)\s*([\w*]+)", text):
+            factor, _, axis = word.rpartition("*")
+            sign = -1 if sign == "-" else 1
+            if axis.isdigit(): self.constant += sign * int(axis)
+            else: self.terms.append((axis, sign * int(factor or 1)))
+
+    def reach(self, sizes): return sum(abs(c) * (sizes[a] - 1) for a, c in self.terms)
+
+
+def sides_with_braces(pattern):
+    """The inputs and the output, each a list of the axes of a dimension or its Brace; and sizes that stand in it."""
+    given = {name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", pattern)}
+    left, _, right = re.sub(r"=\d+", "", pattern).partition("->")
+
+    def dims(side):
+        found = []
+        for token in re.findall(r"\{[^}]*\}|\([^)]*\)|\S+", side):
+            found.append(Brace(token[1:-1]) if token[0] == "{" else token.strip("()").split())
+        return found
+    return [dims(side) for side in left.split(",")], dims(right), given
+
+
+def without_braces(side):
+    """The text of a side, each axis of a brace a dimension of its own."""
+    return " ".join(" ".join(a for a, _ in dim.terms) if isinstance(dim, Brace) else "(" + " ".join(dim) + ")" for dim in side)
+
+
 class Replay:
     """The vocabulary of the calls in the programs' steps."""
     reduces_over_nothing = False
+    has_one_part = False  # of the gradient that is asked for next: its path has one call
 
     def __init__(self, library):
         self.library = library
@@ -407,6 +441,210 @@ class Replay:
         text += " ".join("(" + " ".join(f"a{list(sizes).index(a)}" for a in group) + ")" for group in output)
         if how is None: return self.rearrange(value, text)
         return self.reduce(value, text, how)
+
+    # --- patterns with braces ---
+
+    def sizes_with_braces(self, sides, shapes, given):
+        """Of the axes: of one that a brace alone names it is the largest with which indices stay inside, and as far beside
+        both ends as a negative constant says."""
+        sizes = self.sizes([[[] if isinstance(dim, Brace) else dim for dim in side] for side in sides], shapes, given)
+        for side, shape in zip(sides, shapes):
+            for dim, n in zip(side, shape):
+                if not isinstance(dim, Brace): continue
+                for axis, c in dim.terms:
+                    if axis in sizes: continue
+                    rest = sum(abs(d) * (sizes[a] - 1) for a, d in dim.terms if a != axis)
+                    sizes[axis] = (n - 1 + max(0, -dim.constant) - dim.constant - rest) // abs(c) + 1
+        return sizes
+
+    def places(self, brace, sizes):
+        """The indices that a brace computes, an axis of it a dimension."""
+        at = np.full((), brace.constant, dtype=np.int64)
+        for axis, c in brace.terms:
+            steps = np.arange(sizes[axis], dtype=np.int64)
+            at = at[..., None] + (c * steps if c > 0 else -c * (sizes[axis] - 1 - steps))
+        return at
+
+    def opened(self, data, side, sizes, dtype):
+        """The elements that the braces of a side read, their axes dimensions; 0 beside the tensor. They are of this dtype."""
+        d = 0
+        for dim in side:
+            if not isinstance(dim, Brace):
+                d += 1
+                continue
+            n, at = data.shape[d], self.places(dim, sizes)
+            beside = list(data.shape)
+            beside[d] = 1
+            data = self.library.concatenate([data, self.library.full(tuple(beside), 0, dtype)], d)
+            at = np.where((at < 0) | (at >= n), n, at)
+            data = data[(slice(None),) * d + (torch.from_numpy(at) if self.library.name == "PyTorch" else at,)]
+            d += len(dim.terms)
+        return data
+
+    def einsum_of_windows(self, xs, pattern, **given):
+        sides, output, said = sides_with_braces(pattern)
+        sizes = self.sizes_with_braces(sides, [x.data.shape for x in xs], {**given, **said})
+        compute = compute_type(xs[0].dtype)
+        read = [Value(self.opened(self.load(x, compute), side, sizes, compute), compute) for x, side in zip(xs, sides)]
+        result, self.result = self.result, compute
+        axes = {a for side in sides for dim in side for a in ([t for t, _ in dim.terms] if isinstance(dim, Brace) else dim)}
+        value = self.einsum(read, ", ".join(map(without_braces, sides)) + " -> " + without_braces(output), **{a: sizes[a] for a in axes})
+        self.result = result
+        return self.give(self.added_up(value.data, output, sizes, given, compute), result)
+
+    def added_up(self, data, output, sizes, given, dtype):
+        """Each element of a side without braces at its place in that with braces; what lies beside it is dropped."""
+        if not any(isinstance(dim, Brace) for dim in output): return data
+        shape, places, d = [], [], 0
+        inside = np.ones((1,) * len(data.shape), dtype=bool)
+        for dim in output:
+            own = len(dim.terms) if isinstance(dim, Brace) else 1
+            if isinstance(dim, Brace):
+                n = given.get(dim.size_name, dim.constant + dim.reach(sizes) + 1 - max(0, -dim.constant))
+                at = self.places(dim, sizes)
+            else: n, at = data.shape[d], np.arange(data.shape[d])
+            at = at.reshape((1,) * d + at.shape + (1,) * (len(data.shape) - d - own))
+            inside = inside & (at >= 0) & (at < n)
+            shape.append(n)
+            places.append(at)
+            d += own
+        keep = np.broadcast_to(inside, data.shape)
+        at = tuple(np.broadcast_to(p, data.shape)[keep] for p in places)
+        if self.library.name == "PyTorch": keep, at = torch.from_numpy(keep.copy()), tuple(torch.from_numpy(p) for p in at)
+        result = self.library.full(tuple(shape), 0, dtype)
+        self.library.combine_at("sum", result, at, data[keep])
+        return result
+
+    def reduce_of_windows(self, value, inside, text, how, result):
+        """`inside` says which elements a window has."""
+        lib, compute = self.library, value.dtype
+        ends = LIMITS.get(compute, (-np.inf, np.inf))
+        rest = {"sum": 0, "mean": 0, "max": ends[0], "min": ends[1]}[how]
+        data = lib.where(inside, value.data, lib.full((), rest, compute))
+        if how == "mean":
+            self.result = compute
+            total = self.reduce(Value(data, compute), text, "sum").data
+            count = self.reduce(Value(lib.convert(inside, compute), compute), text, "sum").data
+            return self.give(total / count, result)
+        self.result = "i64" if how == "sum" and compute in INTEGERS else compute
+        return self.give(self.reduce(Value(data, compute), text, how).data, result)
+
+    def inside_of(self, shape, side, sizes): return self.opened(self.library.full(tuple(shape), 1, "bool"), side, sizes, "bool")
+
+    def map_of_windows(self, x, w, pattern, function, how):
+        sides, output, _ = sides_with_braces(pattern)
+        result = self.result
+        sizes = self.sizes_with_braces(sides, [x.data.shape, w.data.shape], {})
+        text = without_braces(sides[0]) + ", " + without_braces(sides[1])
+        names = list(dict.fromkeys(re.findall(r"\w+", text)))
+        def at_points(data, side):
+            has = re.findall(r"\w+", without_braces(side))
+            data = self.library.transpose(data, [has.index(a) for a in names if a in has])
+            return data.reshape(tuple(sizes[a] if a in has else 1 for a in names))
+        compute = compute_type(x.dtype)
+        a = Value(at_points(self.opened(self.load(x, compute), sides[0], sizes, compute), sides[0]), compute)
+        b = Value(at_points(self.load(w, compute), sides[1]), compute)
+        value = self.cast(getattr(self, function)(a, b), x.dtype)
+        value = Value(self.library.broadcast(self.load(value, compute), tuple(sizes[a] for a in names)), compute)
+        inside = self.library.broadcast(at_points(self.inside_of(x.data.shape, sides[0], sizes), sides[0]), value.data.shape)
+        return self.reduce_of_windows(value, inside, " ".join(names) + " -> " + without_braces(output), how, result)
+
+    def options_of(self, numbers):
+        """The number of axes, the first option, and those for each axis: kernel, stride, padding, dilation and maybe more."""
+        axes, first, *rest = numbers
+        return axes, first, [rest[i:i + axes] for i in range(0, len(rest), axes)]
+
+    def in_torchs_order(self, x, side, call):
+        """call(elements in PyTorch's order: batch, channels, axes) of a side's, in the order of the side again."""
+        spatial = [d for d, dim in enumerate(side) if isinstance(dim, Brace)] or [d for d, dim in enumerate(side) if dim[0] in "zyx"]
+        (channels,) = [d for d, dim in enumerate(side) if not isinstance(dim, Brace) and "c" in dim]
+        order = [d for d in range(len(side)) if d not in spatial + [channels]] + [channels] + spatial
+        made = call(self.load(x, compute_type(x.dtype)).permute(order))
+        return made.permute([order.index(d) for d in range(len(side))])
+
+    def is_torchs(self, *operands):
+        """Of floats. Beside the tensor it may multiply 0, where ein has nothing."""
+        if self.library.name == "NumPy" or any(x.dtype in INTEGERS for x in operands): return False
+        if not all(bool(torch.isfinite(self.load(x, "f64")).all()) for x in operands): raise Missing
+        return True
+
+    def conv(self, x, w, pattern, options):
+        if not self.is_torchs(x, w): return self.einsum_of_windows([x, w], pattern)
+        axes, groups, (_, stride, padding, dilation) = self.options_of(options)
+        weight = self.load(w, compute_type(w.dtype)).permute([axes + 1, axes, *range(axes)]).contiguous()
+        f = getattr(torch.nn.functional, f"conv{axes}d")
+        return self.give(self.in_torchs_order(x, sides_with_braces(pattern)[0][0], lambda data: f(
+            data, weight, None, stride, padding, dilation, groups)), self.result)
+
+    def conv_transpose(self, x, w, pattern, options, **given):
+        if not self.is_torchs(x, w): return self.einsum_of_windows([x, w], pattern, **given)
+        axes, groups, (_, stride, padding, dilation, more) = self.options_of(options)
+        weight = self.load(w, compute_type(w.dtype)).permute([axes, axes + 1, *range(axes)]).contiguous()
+        f = getattr(torch.nn.functional, f"conv_transpose{axes}d")
+        return self.give(self.in_torchs_order(x, sides_with_braces(pattern)[0][0], lambda data: f(
+            data, weight, None, stride, padding, more, groups, dilation)), self.result)
+
+    def pool(self, x, pattern, how, options, **given):
+        axes, _, (kernel, stride, padding, dilation) = self.options_of(options)
+        sides, output, _ = sides_with_braces(pattern)
+        sizes = self.sizes_with_braces(sides, [x.data.shape], given)
+        compute = compute_type(x.dtype)
+        opened = self.opened(self.load(x, compute), sides[0], sizes, compute)
+        inside = self.inside_of(x.data.shape, sides[0], sizes)
+        # Its means are without dilation, in three axes of at least a window without padding.
+        along = [n for dim, n in zip(sides[0], x.data.shape) if isinstance(dim, Brace)]
+        has_it = all(2 * p <= k for p, k in zip(padding, kernel)) and (how == "max" or max(dilation) == 1 and all(k <= n for k, n in zip(kernel, along)))
+        # Of equal elements it gives the gradient to the first, ein to all of them.
+        has_it = has_it and (how != "max" or not getattr(x.data, "requires_grad", False) or len(x.data.unique()) == x.data.numel())
+        if has_it and self.is_torchs(x):
+            f = getattr(torch.nn.functional, f"{'max' if how == 'max' else 'avg'}_pool{axes}d")
+            most = {"dilation": dilation} if how == "max" else {"count_include_pad": False}
+            return self.give(self.in_torchs_order(x, sides[0], lambda data: f(data, kernel, stride, padding, **most)), self.result)
+        return self.reduce_of_windows(Value(opened, compute), inside, without_braces(sides[0]) + " -> " + without_braces(output), how, self.result)
+
+    def unfold(self, x, pattern, options, **given):
+        axes, _, (kernel, stride, padding, dilation) = self.options_of(options)
+        sides, output, _ = sides_with_braces(pattern)
+        sizes = self.sizes_with_braces(sides, [x.data.shape], given)
+        side = without_braces(sides[0])
+        if self.library.name == "NumPy" or x.dtype in INTEGERS:
+            data = self.opened(self.load(x, compute_type(x.dtype)), sides[0], sizes, compute_type(x.dtype))
+        elif axes == 2:
+            (y, ky), (x_, kx) = [[a for a, _ in dim.terms] for dim in sides[0] if isinstance(dim, Brace)]
+            names = [y if isinstance(dim, Brace) and dim.terms[0][0] == y else x_ if isinstance(dim, Brace) else dim[0] for dim in sides[0]]
+            first = sorted(set(names) - {y, x_})  # b c
+            data = self.load(x, compute_type(x.dtype)).permute([names.index(a) for a in first + [y, x_]])
+            data = torch.nn.functional.unfold(data, kernel, dilation, padding, stride).reshape(
+                *data.shape[:-2], *kernel, sizes[y], sizes[x_])
+            data = data.permute([(first + [ky, kx, y, x_]).index(a) for a in re.findall(r"\w+", side)])
+        else:
+            data, d = self.load(x, compute_type(x.dtype)), 0
+            own = iter(zip(kernel, stride, dilation))
+            for dim in sides[0]:
+                if isinstance(dim, Brace):
+                    k, s, step = next(own)
+                    data = data.unfold(d, (k - 1) * step + 1, s)[..., ::step].movedim(-1, d + 1)
+                    d += 1
+                d += 1
+        text = side + " ->" + pattern.partition("->")[2]
+        return self.give(self.rearrange(Value(data, compute_type(x.dtype)), text).data, x.dtype)
+
+    def fold(self, x, pattern, options, **given):
+        axes, _, (kernel, stride, padding, dilation) = self.options_of(options)
+        sides, output, _ = sides_with_braces(pattern)
+        if axes > 2 or not self.is_torchs(x): return self.einsum_of_windows([x], pattern, **given)
+        names = [dim[0] for dim in sides[0]]
+        along = names[-2 * axes:] if names[-1] != "c" else names[-2 * axes - 1:-1]
+        first = [a for a in ("b", "c") if a in names]
+        data = self.load(x, compute_type(x.dtype)).permute([names.index(a) for a in first + along[axes:] + along[:axes]])
+        size = [given["n" + a] for a in along[:axes]]
+        windows = int(np.prod(data.shape[len(first) + axes:]))
+        data = data.reshape(*data.shape[:len(first) - 1], -1, windows)
+        if axes == 1: size, kernel, dilation, padding, stride = [1] + size, [1] + kernel, [1] + dilation, [0] + padding, [1] + stride
+        data = torch.nn.functional.fold(data, size, kernel, dilation, padding, stride)
+        if axes == 1: data = data.squeeze(-2)
+        have = first + along[:axes]
+        return self.give(data.permute([have.index(dim.terms[0][0] if isinstance(dim, Brace) else dim[0]) for dim in output]), self.result)
 
     def vmap(self, function, pattern, xs):
         """The function at each index of an axis: NumPy by a loop, PyTorch by its own vmap."""
@@ -855,7 +1093,7 @@ class Replay:
 
     def gradient(self, y, cotangent, x):
         # PyTorch adds the parts of a gradient in its dtype.
-        if self.library.name == "NumPy" or x.dtype not in ("f32", "f64"): raise Missing
+        if self.library.name == "NumPy" or x.dtype not in ("f32", "f64") and not self.has_one_part: raise Missing
         if not y.data.requires_grad: return Value(torch.zeros_like(x.data), x.dtype)
         (found,) = torch.autograd.grad(y.data, [x.data], [cotangent.data], create_graph=True, allow_unused=True)
         return Value(torch.zeros_like(x.data) if found is None else found, x.dtype)
@@ -896,7 +1134,7 @@ def doubles(text):
 OTHER_FORMULA = {"sigmoid", "silu", "gelu", "softmax", "log_softmax", "layer_norm", "layer_norm with weights", "rms_norm", "cross_entropy",
                  "gradient", "gradient of order 2", "gradient of order 3", "vmap gradient", "vmap gradients of pairs", "softplus", "log_sigmoid", "logaddexp",
                  "number logaddexp", "logaddexp number", "logcumsumexp", "cross_entropy with options", "cross_entropy of probabilities",
-                 "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt",
+                 "quantile", "median", "reduce logsumexp", "reduce var", "reduce std", "reduce mean", "mse_loss", "sqrt", "windows mean", "windows map minimum mean",
                  "reduce sample_var", "reduce sample_std", "reduce norm", "reduce nanmean", "reduce nanvar", "reduce nanstd"} | {
                  f"quantile {method}" for method in ("lower", "higher", "nearest", "midpoint")}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4, "f16": 4e-3, "bf16": 3e-2, "f8e4m3": 0.25, "f8e5m2": 0.5}
@@ -925,6 +1163,15 @@ def compare(got, expected, dtype, loose, terms, sums):
     return f"element {i} is {got[i]!r}, ein may give {low[i]!r} .. {high[i]!r}{' or nan' if nan[i] else ''}"
 
 
+def is_window_alone(steps, v):
+    """Whether a value is a call whose pattern has braces, of inputs, and no other call has its inputs."""
+    inputs = set(re.findall(r"\bv\d+\b", steps[v].get("call") or ""))
+    return steps[v].get("name", "").startswith("windows ") and all(
+        "values" in step for u, step in enumerate(steps) if f"v{u}" in inputs) and not any(
+        inputs & set(re.findall(r"\bv\d+\b", step.get("call") or "")) for u, step in enumerate(steps)
+        if u != v and not step.get("name", "").startswith("gradient"))
+
+
 def replay(program, library, counts):
     replay = Replay(library)
     values = {}
@@ -950,6 +1197,8 @@ def replay(program, library, counts):
         if any(used not in values for used in re.findall(r"\bv\d+\b(?!=)", re.sub(r'"[^"]*"', '""', call))):
             if assigns: return None
             continue
+        first = re.findall(r"\bv(\d+)\b", call)[:1]
+        replay.has_one_part = bool(first) and is_window_alone(program["steps"], int(first[0]))
         scope = {"inf": float("inf"), "nan": float("nan"), **values}
         try:
             value = eval("self." + call, {"self": replay}, scope)  # the text is ein_attack's own

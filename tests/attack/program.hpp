@@ -97,12 +97,16 @@ bool is_smooth(const Operation& op);
 std::vector<Tensor> values_of_steps(const Program& program, std::span<const Tensor> arguments,
                                     std::span<const Tensor> states);
 
+/// A call whose pattern has braces, and gradients of its result.
+Program make_of_windows(std::uint64_t seed);
+bool is_of_windows(const Operation& op);
+
 using Random = std::mt19937_64;
 
 /// What a row of the table asks for while a program grows.
 class Maker {
  public:
-  enum class Kind { any, single, smooth };
+  enum class Kind { any, single, smooth, windows };
   explicit Maker(std::uint64_t seed, Kind kind = Kind::any);
   Program make();
   /// Whether the program is a single call.
