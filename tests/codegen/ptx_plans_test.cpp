@@ -21,6 +21,7 @@
 #include "support/open_sizes.hpp"
 #include "support/scratch.hpp"
 #include "support/tensor_values.hpp"
+#include "support/window_forms.hpp"
 
 namespace ein::test {
 namespace {
@@ -55,7 +56,18 @@ std::string pointer_of(const KernelSource& kernel, std::size_t i) {
          ", \"offset\": " + to_string(kernel.offsets[i]) + "}";
 }
 
-/// A kernel's launch. It has no table and draws no random numbers.
+/// A constant's bytes in memory, as many as its parameter has.
+std::string constant_of(const KernelSource& kernel, std::size_t c) {
+  const bool is_short = kernel.text.find("const float c" + std::to_string(c)) != std::string::npos;
+  std::string hex;
+  for (int byte = 0; byte < (is_short ? 4 : 8); ++byte) {
+    for (const int digit : {8 * byte + 4, 8 * byte})
+      hex += "0123456789abcdef"[kernel.constants[c] >> digit & 15];
+  }
+  return "{\"hex\": \"" + hex + "\"}";
+}
+
+/// A kernel's launch. It draws no random numbers.
 std::string launch_of(const KernelSource& kernel) {
   std::vector<std::string> parameters;
   for (const codegen::TensorMap& map : kernel.maps) {
@@ -65,9 +77,18 @@ std::string launch_of(const KernelSource& kernel) {
                          "], \"strides_bytes\": [" + list(map.strides) + "], \"box\": [" +
                          list(map.box) + "], \"swizzle\": 128}}");
   }
+  std::vector<std::string> table;
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i)
-    parameters.push_back(pointer_of(kernel, i));
+    (i < kernel.table.pointers ? table : parameters).push_back(pointer_of(kernel, i));
+  for (const Size& number : kernel.table.numbers)
+    table.push_back("{\"value\": " + to_string(number) + ", \"bytes\": 8}");
+  if (!table.empty()) {
+    parameters.insert(parameters.begin() + static_cast<std::ptrdiff_t>(kernel.maps.size()),
+                      "{\"struct\": [" + list(table) + "], \"align\": 8}");
+  }
   if (kernel.checks_positions) parameters.push_back("{\"buffer\": \"fault\"}");
+  for (std::size_t c = 0; c < kernel.constants.size(); ++c)
+    parameters.push_back(constant_of(kernel, c));
   for (std::size_t s = 0; s < kernel.sizes.size(); ++s) {
     const bool is_short =
         kernel.text.find("const u32 size" + std::to_string(s)) != std::string::npos;
@@ -80,10 +101,12 @@ std::string launch_of(const KernelSource& kernel) {
          list(parameters) + "]}";
 }
 
-/// That the kernel has sizes as arguments, or none, a parameter for each argument, and names for
-/// all.
+/// That the kernel has sizes as arguments, if it is one of those, a parameter for each argument,
+/// and names for all.
 void expect_complete(const KernelSource& kernel, Sizes kind) {
-  EXPECT_EQ(kernel.sizes.empty(), kind == Sizes::numbers) << kernel.name;
+  if (kernel.table.numbers.empty()) {
+    EXPECT_EQ(kernel.sizes.empty(), kind == Sizes::numbers) << kernel.name;
+  }
   EXPECT_EQ(kernel.text.find('$', kernel.kernel_begin), std::string::npos) << kernel.text;
   const std::size_t begin = kernel.text.find(kernel.name + "(", kernel.kernel_begin),
                     end = kernel.text.find(") {", begin);
@@ -95,8 +118,9 @@ void expect_complete(const KernelSource& kernel, Sizes kind) {
     inside += (c == '<') - (c == '>');
     parameters += c == ',' && inside == 0;
   }
-  EXPECT_EQ(parameters, kernel.maps.size() + kernel.buffers.size() + kernel.checks_positions +
-                            kernel.sizes.size())
+  const std::size_t of_table = kernel.table.pointers, is_table = of_table > 0;
+  EXPECT_EQ(parameters, kernel.maps.size() + is_table + kernel.buffers.size() - of_table +
+                            kernel.checks_positions + kernel.constants.size() + kernel.sizes.size())
       << kernel.text.substr(begin, end - begin);
 }
 
@@ -268,6 +292,43 @@ TEST_F(PtxPlans, AreWritten) {
         },
         {halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype), halves({2, 70, 16}, dtype)},
         dtype == DType::bf16 ? 0.03 : 1e-5);
+  }
+}
+
+TEST_F(PtxPlans, OfWindowsAreWritten) {
+  using Arguments = std::span<const Tensor>;
+  const GpuTarget ampere{.sm = 80, .accelerated = false},
+      hopper{.sm = 90, .accelerated = true, .sms = 2};
+  manual_seed(4);
+  const auto numbers = [](const Shape& shape, DType dtype) {
+    return ((rand(shape) * 9.0).to(DType::i32).to(DType::f32) * 0.5 - 2.0).to(dtype);
+  };
+  const auto add_form = [&](const WindowForm& form, DType dtype, double tolerance,
+                            const GpuTarget& target, Sizes kind) {
+    std::vector<Tensor> arguments;
+    for (const Shape& shape : form.shapes) arguments.push_back(numbers(shape, dtype));
+    const std::string name = "windows_" + form.name + "_" + std::string(ein::name(dtype));
+    for (const bool is_gradient : {false, true}) {
+      if (is_gradient) arguments.push_back(numbers(form.function(arguments).shape(), dtype));
+      const auto function = [&](Arguments x) {
+        std::vector<Tensor> results = run_form(form, x, is_gradient);
+        for (Tensor& result : results) result = result * 2;  // so that it is no view of a buffer
+        return results;
+      };
+      add(is_gradient ? name + "_gradient" : name, function, arguments, tolerance, target, kind);
+    }
+  };
+  std::size_t number = 0;
+  for (const WindowForm& form : window_forms({.b = 2, .side = 7, .c = 6, .o = 10}))
+    add_form(form, DType::f32, 1e-4, ampere, number++ % 2 == 0 ? Sizes::arguments : Sizes::numbers);
+  // By tensor cores: of convolutions and their gradients.
+  for (const WindowForm& form : window_forms({.b = 2, .side = 8, .c = 16, .o = 24})) {
+    if (form.shapes.size() == 2 && form.shapes[1].rank() == 4)
+      add_form(form, DType::bf16, 0.02, ampere, Sizes::numbers);
+  }
+  // Hopper copies by tensor maps what lies in steps: whole tiles of a line.
+  for (const WindowForm& form : window_forms({.b = 2, .side = 16, .c = 64, .o = 64})) {
+    if (form.name == "causal") add_form(form, DType::f16, 0.01, hopper, Sizes::numbers);
   }
 }
 

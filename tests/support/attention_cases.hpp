@@ -21,6 +21,7 @@
 #include "passes/lower.hpp"
 #include "passes/short_forms.hpp"
 #include "passes/simplify.hpp"
+#include "passes/windows.hpp"
 #include "runtime/trace.hpp"
 #include "support/tensor_values.hpp"
 
@@ -147,7 +148,8 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
   for (const Tensor& x : trace.captured()) c.inputs.push_back(x);
   std::vector<InputLayout> layouts;
   for (const Tensor& x : c.inputs) layouts.push_back({x.strides(), x.offset()});
-  c.program = lower(order_contractions(simplify(with_short_forms(c.graph))), layouts);
+  const Graph graph = without_windows(c.graph);
+  c.program = lower(order_contractions(simplify(with_short_forms(graph))), layouts);
   std::vector<int> kept;
   for (const Program::Result& result : c.program.results) kept.push_back(result.buffer);
   group(c.program, kept);
