@@ -142,7 +142,13 @@ class MmaWriter {
 
   void write_products() {
     const std::string each_m = std::to_string(each_m_), each_n = std::to_string(each_n_);
-    w_.open_unrolled(loop("u32", "k", "0", count(tile_.k), count(32 / size_)));
+    // Two blocks to a multiprocessor leave a thread 128 registers, of which sums take 64. Where
+    // places along several axes of depth want some as well, there are none for the next depths'
+    // operands.
+    const bool is_crowded = each_m_ * each_n_ == 16 && roles_.depth.size() > 1;
+    const std::string depths = loop("u32", "k", "0", count(tile_.k), count(32 / size_));
+    if (is_crowded) w_.line("#pragma unroll 1");
+    is_crowded ? w_.open(depths) : w_.open_unrolled(depths);
     w_.line("u32 left[" + each_m + "][4], right[" + each_n + "][2];");
     w_.line("#pragma unroll");
     w_.line("for (int i = 0; i < " + each_m + "; ++i) " + load_left());
