@@ -48,9 +48,10 @@ std::vector<ResultPlace> places_of(const Graph& graph, const Job& job) {
 Compilation lowered(Graph graph, const Job& job) {
   const bool is_function = job.of == Job::Of::function;
   Compilation made;
-  graph = after_pass("without_windows", without_windows(std::move(graph)));
   graph = real_graph(std::move(graph), job.call, job.order);
+  // Errors of placements have the names of the call's axes, which are gone without windows.
   if (job.mesh) graph = process_graph(graph, job, made.placements);
+  graph = after_pass("without_windows", without_windows(std::move(graph)));
   const std::vector<ResultPlace> places = places_of(graph, job);
   graph = after_pass("without_slopes", without_slopes(std::move(graph)));
   graph = is_function ? simple_graph(std::move(graph))

@@ -73,9 +73,9 @@ void PlacementClasses::unite_access(std::size_t id, ValueId value, const Access&
     const auto extent =
         always_equal(dim.offset, 0) ? extent_of(dim, op.axes) : std::optional<Size>();
     if (static_cast<int>(d) == free_dim || !extent || !(*extent == shape[d])) {
-      const std::string why = op.kind == OpKind::reduce && dim.terms.size() > 1
-                                  ? "windows of it overlap"
-                                  : "a part of it is taken";
+      std::string why = "a part of it is taken";
+      if (dim.terms.size() > 1) why = "its positions are functions of several indices";
+      if (dim.terms.size() == 1 && goes_backwards({dim})) why = "it is gone along backwards";
       need_whole(node, why);
       for (const DimIndex::Term& term : dim.terms)
         need_whole(axis_node(id, static_cast<std::size_t>(term.axis)), why);

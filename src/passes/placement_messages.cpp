@@ -6,6 +6,7 @@
 
 #include <ein/error.hpp>
 #include "ein/grammar/parse.hpp"
+#include "graph/build.hpp"
 #include "graph/diagnostic.hpp"
 #include "passes/distribute.hpp"
 #include "passes/placement_classes.hpp"
@@ -59,10 +60,15 @@ std::vector<std::string> PlacementClasses::names_of(ValueId value) const {
     for (std::size_t i = 0; i < op.reads.size(); ++i) {
       if (op.inputs[i] != value) continue;
       for (std::size_t d = 0; d < names.size(); ++d) {
+        const DimIndex& dim = op.reads[i][d];
         std::string name;
-        for (const DimIndex::Term& term : op.reads[i][d].terms)
+        for (const DimIndex::Term& term : dim.terms)
           name += (name.empty() ? "" : " ") + op.axes[static_cast<std::size_t>(term.axis)].name;
-        if (!name.empty()) names[d] = op.reads[i][d].terms.size() > 1 ? "(" + name + ")" : name;
+        if (name.empty()) continue;
+        // A dimension in braces is none of several axes: it has the name of the first.
+        const bool is_composite = always_equal(dim.offset, 0) && extent_of(dim, op.axes);
+        if (!is_composite) name = name.substr(0, name.find(' '));
+        names[d] = is_composite && dim.terms.size() > 1 ? "(" + name + ")" : name;
       }
       return unique(names);
     }

@@ -1,5 +1,6 @@
-// The tests of meshes, their checkpoints and pipelines (mesh_test.cpp, mesh_checkpoint_test.cpp,
-// pipeline_test.cpp) on processes that share memory, and on those of MPI.
+// The tests of meshes, braces on them, their checkpoints and pipelines (mesh_test.cpp,
+// mesh_windows_test.cpp, mesh_checkpoint_test.cpp, pipeline_test.cpp) on processes that share
+// memory, and on those of MPI.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 constexpr const char* tests_of_meshes =
-    "--gtest_filter=MeshTest.*:MeshCheckpointTest.*:PipelineTest.*";
+    "--gtest_filter=MeshTest.*:MeshWindowsTest.*:MeshCheckpointTest.*:PipelineTest.*";
 
 /// All of them run there, also where this program is one of several that share the tests.
 void run_all_there() {

@@ -13,6 +13,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/launched.hpp"
+#include "support/placed_tensors.hpp"
 #include "support/random_pattern.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
@@ -24,40 +25,19 @@ namespace {
 using namespace literals;
 
 using test::expect_error;
+using test::expect_same;
 using test::get_values;
 using test::is_launched;
 using test::mesh_of;
-
-/// Whole numbers, so that sums do not depend on their order.
-Tensor numbers(const Shape& shape, std::mt19937_64& random, DType dtype = DType::f64) {
-  const Tensor x = empty(shape, dtype);
-  std::vector<double> values(static_cast<std::size_t>(x.numel()));
-  for (double& value : values) value = static_cast<double>(random() % 19) - 9;
-  test::set_values(x, values);
-  return x;
-}
-
-Mesh two_by_two() { return mesh_of({{"data", 2}, {"model", 2}}); }
+using test::numbers;
+using test::two_by_two;
+using test::whole;
 
 /// What f makes of a tensor for process 0, 1, ... of those that are here.
 template <class F>
 void for_each_part(const Mesh& mesh, const F& f) {
   for (int process = 0; process < (is_launched() ? 1 : mesh.size()); ++process)
     f(process, is_launched() ? mesh.rank() : process);
-}
-
-/// Whole on every process.
-Tensor whole(const Tensor& x) {
-  const std::string lies = placement(x);
-  std::string plain;
-  for (std::size_t d = 0; d < x.rank(); ++d) plain += " i" + std::to_string(d);
-  const std::string pattern = lies + " -> " + plain;
-  return reshard(x, runtime(pattern));
-}
-void expect_same(const Tensor& placed, const Tensor& wanted) {
-  ASSERT_EQ(placed.shape(), wanted.shape());
-  ASSERT_EQ(placed.dtype(), wanted.dtype());
-  EXPECT_EQ(get_values(placed.is_placed() ? whole(placed) : placed), get_values(wanted));
 }
 
 TEST(MeshTest, PartsOfATensor) {
