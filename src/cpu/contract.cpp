@@ -877,10 +877,10 @@ bool repeats(const LoopNest& nest, const LoopNest::Operand& operand) {
   return elements > reach_of(nest, operand).elements();
 }
 
-/// Whether each value is a sum over a small window of one channel: rows of code keep it in
-/// registers, and products with a vector have nothing to share.
+/// Whether each value is a sum over a small window of one channel, or of a stencil: rows of code
+/// keep it in registers, and products with a vector have nothing to share.
 bool is_of_single_channels(const LoopNest& nest, const Roles& roles, const Target& target) {
-  if (roles.batch.empty() || (!roles.rows.empty() && !roles.columns.empty())) return false;
+  if (!roles.rows.empty() && !roles.columns.empty()) return false;
   return size_of_axes(nest, roles.depth) <= target.most_window_points &&
          (repeats(nest, nest.inputs[0]) || repeats(nest, nest.inputs[1]));
 }
