@@ -890,7 +890,15 @@ bool is_of_single_channels(const LoopNest& nest, const Roles& roles, const Targe
 /// along the batch, is faster then.
 bool is_better_reduced(const LoopNest& nest) {
   const Roles roles = roles_of(nest);
-  if (!roles.rows.empty() || !roles.columns.empty()) return false;
+  if (!roles.rows.empty() && !roles.columns.empty()) return false;
+  // Products with vectors whose batch lies closest, as that of channels: lanes are along it.
+  constexpr std::int64_t least_lanes = 8;
+  const bool is_along_batch =
+      std::any_of(roles.batch.begin(), roles.batch.end(), [&](std::size_t a) {
+        return nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1 &&
+               nest.axes[a].size >= least_lanes;
+      });
+  if (!roles.rows.empty() || !roles.columns.empty()) return is_along_batch;
   if (roles.batch.empty()) return true;
   std::int64_t longest_run = 0;
   for (std::size_t a : roles.depth) {
