@@ -12,7 +12,7 @@ LONG_FAMILIES = ("dtypes",)  # so many cases that they are run where `--only` na
 class Case:
     family: str
     name: str
-    op: str  # einsum, rearrange, repeat, reduce, elements, small, fused, adamw, train, decode
+    op: str  # einsum, rearrange, repeat, reduce, windows, elements, small, fused, adamw, train, decode
     shapes: list
     peers: tuple
     pattern: str = ""
@@ -456,8 +456,90 @@ def decoding():
                  more=MODEL | {"block_size": 256}, data={0: ("below", 65)})]
 
 
+# The convolutions of ResNet-50: side, channels in and out, window, step, margin.
+RESNET50 = [
+    (224, 3, 64, 7, 2, 3),
+    (56, 64, 64, 1, 1, 0), (56, 64, 64, 3, 1, 1), (56, 64, 256, 1, 1, 0), (56, 256, 64, 1, 1, 0),
+    (56, 256, 128, 1, 1, 0), (56, 128, 128, 3, 2, 1), (56, 256, 512, 1, 2, 0),
+    (28, 128, 512, 1, 1, 0), (28, 512, 128, 1, 1, 0), (28, 128, 128, 3, 1, 1),
+    (28, 512, 256, 1, 1, 0), (28, 256, 256, 3, 2, 1), (28, 512, 1024, 1, 2, 0),
+    (14, 256, 1024, 1, 1, 0), (14, 1024, 256, 1, 1, 0), (14, 256, 256, 3, 1, 1),
+    (14, 1024, 512, 1, 1, 0), (14, 512, 512, 3, 2, 1), (14, 1024, 2048, 1, 2, 0),
+    (7, 512, 2048, 1, 1, 0), (7, 2048, 512, 1, 1, 0), (7, 512, 512, 3, 1, 1),
+]
+
+
+def window(axis, step=1, margin=0):
+    """What a pattern reads along an axis of an image: "{2*y + ky - 1}"."""
+    return "{" + f"{step}*" * (step > 1) + f"{axis} + k{axis}" + f" - {margin}" * (margin > 0) + "}"
+
+
+def with_backward(case, result):
+    """The case, and with the gradients of its operands, whose cotangent has the shape of the result."""
+    both = dataclasses.replace(case, family=case.family + ", backward", shapes=case.shapes + [result], flops=3 * case.flops,
+                               bytes=2 * case.bytes, more=case.more | {"backward": True}, peers=("torch",), limits=(),
+                               tolerance=10 * case.tolerance)
+    return [case, both]
+
+
+def convolutions(quick):
+    """Those of ResNet-50 on one image, with channels last as ein's users may write them, and first as PyTorch's do."""
+    cases = []
+    for layout in ("nhwc", "nchw"):
+        for side, inner, outer, size, step, margin in RESNET50[::4] if quick else RESNET50:
+            y, x = window("y", step, margin), window("x", step, margin)
+            after = (side + 2 * margin - size) // step + 1
+            if layout == "nhwc":
+                pattern = f"b {y} {x} c, ky kx c o -> b y x o"
+                shapes, result = [[1, side, side, inner], [size, size, inner, outer]], [1, after, after, outer]
+            else:
+                pattern = f"b c {y} {x}, o c ky kx -> b o y x"
+                shapes, result = [[1, inner, side, side], [outer, inner, size, size]], [1, outer, after, after]
+            case = Case("convolutions", f"{layout} {size}x{size}/{step} {side} {inner}->{outer}", "windows", shapes,
+                        ("torch", "torch packed"), pattern, flops=2 * math.prod(result) * inner * size * size,
+                        bytes=4 * sum(map(math.prod, [*shapes, result])), least={"torch": 1.0},
+                        more={"call": "einsum", "as": layout, "step": step, "margin": margin})
+            cases += with_backward(case, result)
+    return cases
+
+
+def windows(quick):
+    """Convolutions of single channels, pools and stencils, which have little to compute for each element."""
+    cases = []
+
+    def add(family, title, pattern, shapes, result, call="einsum", sizes={}, **more):
+        numbers = sum(map(math.prod, [*shapes, result]))
+        case = Case(family, title, "windows", shapes, ("torch",), pattern, sizes, {"call": call} | more, bytes=4 * numbers,
+                    limits=("memcpy",), least={"torch": 1.0})
+        cases.extend([case] if family == "stencils" else with_backward(case, result))
+
+    for side, channels in ((112, 64), (28, 256)):
+        y, x = window("y", margin=1), window("x", margin=1)
+        image, planes = [1, side, side, channels], [1, channels, side, side]
+        add("windows", f"depthwise 3x3 nhwc {side} {channels}", f"b {y} {x} c, ky kx c -> b y x c", [image, [3, 3, channels]], image,
+            **{"as": "depthwise nhwc", "margin": 1})
+        add("windows", f"depthwise 3x3 nchw {side} {channels}", f"b c {y} {x}, c ky kx -> b c y x", [planes, [channels, 3, 3]], planes,
+            **{"as": "depthwise nchw", "margin": 1})
+    add("windows", "causal depthwise 8 1024 256", "b {t + k - 3} c, k c -> b t c", [[8, 1024, 256], [4, 256]], [8, 1024, 256],
+        sizes={"t": 1024}, **{"as": "causal btc"})
+    add("windows", "causal depthwise 8 256 1024", "b c {t + k - 3}, c k -> b c t", [[8, 256, 1024], [256, 4]], [8, 256, 1024],
+        sizes={"t": 1024}, **{"as": "causal bct"})
+    y, x = window("y", 2, 1), window("x", 2, 1)
+    for reduction in ("max", "mean"):
+        for layout, pattern, shape, result in (("nhwc", f"b {y} {x} c -> b y x c", [4, 112, 112, 64], [4, 56, 56, 64]),
+                                               ("nchw", f"b c {y} {x} -> b c y x", [4, 64, 112, 112], [4, 64, 56, 56])):
+            add("windows", f"{reduction} pool 3x3/2 {layout} 4 112 64", pattern, [shape], result, "reduce", {"ky": 3, "kx": 3},
+                **{"as": f"{reduction} {layout}", "reduction": reduction})
+    for side in (512, 2048):
+        add("stencils", f"3x3 {side} {side}", f"{window('y', margin=1)} {window('x', margin=1)}, ky kx -> y x", [[side, side], [3, 3]],
+            [side, side], **{"as": "stencil", "margin": 1})
+    add("stencils", f"5 of {1 << 22}", "{x + k - 2}, k -> x", [[1 << 22], [5]], [1 << 22], **{"as": "line", "margin": 2})
+    return cases
+
+
 def all_cases(quick=False, flops=1e11):
     contractions = other_products() + few_rows() + attention() + chains() + gemm(quick) + tccg(flops)
+    of_windows = convolutions(quick) + windows(quick)
     chains_of_maps = fused() + fused("f64") + fused("bf16") + pairs(quick)
     numbers = dtypes() + complex_numbers(flops)
-    return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + numbers + contractions + chains_of_maps + training() + decoding()
+    return small() + permutations() + small_permutations() + reductions() + reductions_of_eight_bytes() + numbers + contractions + of_windows + chains_of_maps + training() + decoding()

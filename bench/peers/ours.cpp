@@ -37,7 +37,7 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
     std::vector<const Tensor*> operands;
   };
   const auto state = std::make_shared<State>();
-  state->op = operations.at(c.at("op"));
+  state->op = operations.at(c.value("call", c.at("op").get<std::string>()));
   state->pattern = c.at("pattern");
   state->reduction = ein::reduction_named(c.value("reduction", "sum"));
   const Json sizes = c.value("sizes", Json::object());
@@ -45,7 +45,20 @@ Subject pattern_subject(const Json& c, const Tensors& inputs) {
   for (const std::string& name : state->names)
     state->sizes.push_back({name, sizes.at(name).get<std::int64_t>()});
   state->inputs = inputs;
+  const bool backward = c.value("backward", false);
+  if (backward) state->inputs.pop_back();
   for (const Tensor& x : state->inputs) state->operands.push_back(&x);
+  if (backward) {
+    return subject([state, cotangent = inputs.back()] {
+      for (Tensor& x : state->inputs) x = ein::detail::differentiable(x);
+      const ein::detail::PatternArgument pattern{std::string_view(state->pattern)};
+      const Tensor result = ein::detail::run_one(
+          {state->op, pattern, state->operands, state->sizes, state->reduction});
+      Tensors all = gradients(result, cotangent, state->inputs);
+      all.insert(all.begin(), result.detach());
+      return all;
+    });
+  }
   // The mean of integers is that of f32: whoever wants it says so.
   const bool casts = state->reduction == ein::Reduction::mean && is_integral(inputs[0].dtype());
   return subject([state, casts] {

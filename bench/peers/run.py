@@ -40,6 +40,7 @@ LONG = 0.5  # seconds of a call from which on it is not tried out before the rou
 BEFORE = "ein before"  # another build of ein's side
 # In whose process each contender runs; the order in which results are trusted.
 PLACES = {"ein": "ein", "torch": "torch", "numpy": "numpy", "jax": "jax", "torch.compile": "torch", "torch fused": "torch",
+          "torch packed": "torch",
           "opt_einsum": "torch", "einops": "torch", "ein eager": "ein", "Eigen": "limits", "OpenBLAS": "limits",
           "oneDNN": "limits", "memcpy": "limits", "processor": "limits", "Eigen, fixed size": "limits", BEFORE: "before"}
 NO_RESULT = ("memcpy", "processor")  # limits that compute something else
@@ -239,6 +240,8 @@ class Runner:
                 shapes[who], calls[who], samples[who] = answer["shapes"], answer["calls"], np.load(path)
                 row["flops"] = answer.get("flops") or row["flops"]
                 row["times"][who] = answer["seconds"]
+                if who == "ein":
+                    row["memory"] = answer["memory"]
             except Failure as failure:
                 row["failures"][who] = str(failure)
                 for other in [name for name in contenders if contenders[name] is process and process.child is None]:

@@ -10,6 +10,7 @@
 #include <ein/complex.hpp>
 #include <ein/ein.hpp>
 #include <ein/hardware.hpp>
+#include <ein/memory.hpp>
 #include <ein/npy.hpp>
 #include "subject.hpp"
 
@@ -104,8 +105,13 @@ class Server {
     Json shapes = Json::array();
     const double begin = seconds_of(CLOCK_MONOTONIC);
     double first = 0;
+    std::size_t memory = 0;  // the most of a call, beside its operands and its results
     {
+      const std::size_t before = ein::memory_allocated();
+      ein::reset_max_memory_allocated();
       const Tensors results = made.results();
+      memory = ein::max_memory_allocated() - before;
+      for (const ein::Tensor& result : results) memory -= std::min(memory, result.nbytes());
       first = seconds_of(CLOCK_MONOTONIC) - begin;
       for (const ein::Tensor& result : results) {
         Json& shape = shapes.emplace_back(Json::array());
@@ -114,7 +120,11 @@ class Server {
       ein::save_npy(request.at("save"), sample(results, request.at("most"), request.at("step")));
     }
     if (first > request.at("long"))  // as in worker.py
-      return {{"shapes", shapes}, {"calls", 1}, {"seconds", first}, {"flops", made.flops}};
+      return {{"shapes", shapes},
+              {"calls", 1},
+              {"seconds", first},
+              {"flops", made.flops},
+              {"memory", memory}};
     // Enough calls that neither clocks nor requests matter.
     const double wanted = request.at("seconds");
     std::int64_t calls = 1;
@@ -130,7 +140,8 @@ class Server {
     return {{"shapes", shapes},
             {"calls", calls},
             {"seconds", seconds / static_cast<double>(calls)},
-            {"flops", made.flops}};
+            {"flops", made.flops},
+            {"memory", memory}};
   }
 
   Tensors inputs_;

@@ -6,9 +6,9 @@ import pathlib
 import sys
 
 CONTRACTIONS = ("TCCG", "GEMM", "GEMM, tall and wide", "GEMM, batched", "attention", "other contractions", "chains")
-FAMILIES = CONTRACTIONS + ("rearrangements", "small rearrangements", "repeats", "reductions", "reductions of 8 bytes", "dtypes", "few rows", "fused chains", "fused chains of f64", "fused chains of bf16", "training step", "decoding", "call overhead")
+FAMILIES = CONTRACTIONS + ("rearrangements", "small rearrangements", "repeats", "reductions", "reductions of 8 bytes", "convolutions", "convolutions, backward", "windows", "windows, backward", "stencils", "dtypes", "few rows", "fused chains", "fused chains of f64", "fused chains of bf16", "training step", "decoding", "call overhead")
 LIBRARIES = ("Eigen", "OpenBLAS", "oneDNN")
-ORDER = ("torch", "torch.compile", "torch fused", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "Eigen, fixed size", "memcpy", "processor")
+ORDER = ("torch", "torch.compile", "torch fused", "torch packed", "numpy", "jax", "opt_einsum", "einops", "ein eager", "ein before", *LIBRARIES, "Eigen, fixed size", "memcpy", "processor")
 
 
 MOST = 20  # what a ratio above counts for in a mean: no single case should carry it
@@ -88,6 +88,8 @@ def asked(rows):
     turns = [row for row in moves if row["least"].get("memcpy") == 0.6]
     few = [row for row in rows if row["family"] == "few rows"]
     tiny = [row for row in rows if "Eigen, fixed size" in row["least"]]
+    windows = [row for row in rows if row["family"] in ("convolutions", "windows", "stencils")]
+    gradients = [row for row in rows if row["family"] in ("convolutions, backward", "windows, backward")]
     chains = [row for row in rows if row["family"] == "fused chains"]
     others = [row for row in rows if row["family"].startswith("fused chains of")]
     small = [row for row in rows if row["family"] == "call overhead" and "torch" in row["least"]]
@@ -105,6 +107,8 @@ def asked(rows):
         Asked("Products of few rows beside torch.einsum", few, "torch", None, 1.0),
         Asked("Products of few rows beside the longer of reading and multiplying", few, "processor", None, 0.85),
         Asked("Batches of 3 x 3 and 4 x 4 beside Eigen's loop of fixed size", tiny, "Eigen, fixed size", None, 1.0),
+        Asked("Convolutions and other windows, forward, beside PyTorch", windows, "torch", None, 1.0),
+        Asked("Their results and gradients beside PyTorch", gradients, "torch", None, 1.0),
         Asked("Fused chains beside PyTorch eager", chains, "torch", None, 1.5),
         Asked("Fused chains beside torch.compile", chains, "torch.compile", None, 1.0),
         Asked("Fused chains of f64 and bf16 beside PyTorch eager", others, "torch", None, 1.5),
@@ -214,6 +218,8 @@ def each_case(rows, machine):
                 note = f"{math.prod(row['shapes'][0]) / ours:.0f} tokens/s, MFU {mfu(row, machine):.2f}"
             if family == "decoding":
                 note = f"{ours / math.prod(row['shapes'][0]) * 1e6:.0f} µs a token"
+            if family in ("convolutions", "windows", "stencils"):  # what a call takes beside its operands and its result
+                note += f", {row['memory'] / 2**20:.2f} MiB"
             name = row["name"] + " ~" * (row.get("waited", 0) > 0.1)
             out.append(line_of([name, row["threads"], time_text(ours), note, *(ratio_text(row, who) for who in everyone)]))
     return out

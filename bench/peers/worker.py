@@ -94,6 +94,8 @@ class Torch:
             return self.einsum(who, pattern, inputs)
         if op == "elements":
             return self.elements(case, *inputs)
+        if op == "windows":
+            return self.windows(who, case, inputs)
         if op == "fused":
             return self.fused(who, case, inputs)
         if op == "adamw":
@@ -138,6 +140,54 @@ class Torch:
         if len(inputs) == 1:  # maybe a view
             return lambda: self.torch.einsum(text, *inputs).contiguous()
         return lambda: self.torch.einsum(text, *inputs)
+
+    def windows(self, who, case, inputs):
+        """Operands are brought to PyTorch's order beforehand; results are views in ein's."""
+        torch, F = self.torch, self.torch.nn.functional
+        step, margin = case.get("step", 1), case.get("margin", 0)
+        last = torch.channels_last
+        conv2d = lambda x, w: F.conv2d(x, w, None, step, margin)
+        single = lambda x, w: F.conv2d(x, w, None, 1, margin, 1, len(w))
+        causal = lambda x, w: F.conv1d(F.pad(x, (len(w[0, 0]) - 1, 0)), w, groups=len(w))
+        greatest = lambda x: F.max_pool2d(x, 3, 2, 1)
+        mean = lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False)
+        same = lambda x: x
+        nhwc = (lambda x: x.permute(0, 3, 1, 2), lambda x: x.permute(0, 2, 3, 1))
+        # The function, then for images and for weights the ways to PyTorch's order and back.
+        function, image, weights = {
+            "nhwc": (conv2d, nhwc, (lambda w: w.permute(3, 2, 0, 1).contiguous(memory_format=last), lambda w: w.permute(2, 3, 1, 0))),
+            "nchw": (conv2d, (same, same), (same, same)),
+            "depthwise nhwc": (single, nhwc, (lambda w: w.permute(2, 0, 1)[:, None].contiguous(memory_format=last),
+                                              lambda w: w[:, 0].permute(1, 2, 0))),
+            "depthwise nchw": (single, (same, same), (lambda w: w[:, None], lambda w: w[:, 0])),
+            "causal btc": (causal, (lambda x: x.mT, lambda x: x.mT), (lambda w: w.T.contiguous()[:, None], lambda w: w[:, 0].T)),
+            "causal bct": (causal, (same, same), (lambda w: w[:, None], lambda w: w[:, 0])),
+            "max nhwc": (greatest, nhwc, None), "max nchw": (greatest, (same, same), None),
+            "mean nhwc": (mean, nhwc, None), "mean nchw": (mean, (same, same), None),
+            "stencil": (conv2d, (lambda x: x[None, None], lambda x: x[0, 0]), (lambda w: w[None, None], lambda w: w[0, 0])),
+            "line": (lambda x, w: F.conv1d(x, w, None, 1, margin), (lambda x: x[None, None], lambda x: x[0, 0]),
+                     (lambda w: w[None, None], lambda w: w[0, 0])),
+        }[case["as"]]
+        ways = [image, weights][:2 if weights else 1]
+        operands = [way[0](x) for way, x in zip(ways, inputs)]
+        if who == "torch packed":  # oneDNN, on weights that are in its own order already
+            x, w = operands
+            packed = torch.ops.mkldnn._reorder_convolution_weight(w, [margin] * 2, [step] * 2, [1] * 2, 1, list(x.shape))
+            return lambda: image[1](torch.ops.mkldnn._convolution_pointwise(
+                x, packed, None, [margin] * 2, [step] * 2, [1] * 2, 1, "none", [], ""))
+        if not case.get("backward"):
+            def forward():
+                with torch.no_grad():
+                    return image[1](function(*operands))
+            return forward
+        operands = [x.detach().requires_grad_() for x in operands]
+        cotangent = image[0](inputs[-1])
+
+        def both():
+            result = function(*operands)
+            gradients = torch.autograd.grad(result, operands, cotangent)
+            return [image[1](result), *(way[1](g) for way, g in zip(ways, gradients))]
+        return both
 
     def fused(self, who, case, inputs):
         torch = self.torch
