@@ -140,7 +140,9 @@ class Map {
       const std::vector<Tensor> here = at_place(points, at);
       const Tensor value = value_at(here);
       if (!all) dtype = result_dtype(value.dtype());
-      const Tensor term = value.to(dtype_to_combine(value.dtype(), dtype));
+      // In a type in which a sum is rounded once, at the end.
+      const DType combined = dtype_to_combine(value.dtype(), dtype);
+      const Tensor term = value.to(is_floating(combined) ? compute_type(combined) : combined);
       // As with other sums, 0.0 of nothing but -0.0.
       all = all ? *all + term : is_floating(term.dtype()) ? term + 0.0 : term;
       is_there = false;

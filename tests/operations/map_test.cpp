@@ -568,5 +568,10 @@ TEST(Map, MistakesAreExplained) {
             Values{0});
 }
 
+TEST(Map, SumsOfFewValuesAreRoundedOnce) {
+  const Tensor x = tensor({256.0, 1.0, 1.0, 0.0}).to(DType::bf16), one = ones({}, DType::bf16);
+  EXPECT_EQ(map(x, one, "a, ->", fn::mul, "sum").to(DType::f64).item<double>(), 258);
+}
+
 }  // namespace
 }  // namespace ein
