@@ -35,6 +35,8 @@ struct number : peg::plus<peg::ascii::digit> {};
 struct ellipsis : peg::ascii::string<'.', '.', '.'> {};
 struct unnamed : peg::ascii::one<'_'> {};
 struct packed : peg::ascii::one<'*'> {};
+// Any number of axes by one name: "*batch".
+struct many : peg::seq<peg::ascii::one<'*'>, name> {};
 
 // The mesh axes that an axis is split over, the outermost first: "b@data@pod".
 struct mesh_axis : name {};
@@ -49,7 +51,8 @@ struct word_end : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_', '.'
 };
 struct word_end_in_brace : peg::not_at<peg::sor<letter_or_digit, peg::ascii::one<'_'>>> {};
 struct axis : peg::seq<name, placement, size_of_axis> {};
-struct word : peg::seq<peg::sor<axis, number, ellipsis, unnamed, packed>, peg::must<word_end>> {};
+struct word
+    : peg::seq<peg::sor<axis, number, ellipsis, unnamed, many, packed>, peg::must<word_end>> {};
 
 // The axes of an operation, in brackets: words of a side or of a group.
 struct open_bracket : peg::ascii::one<'['> {};
@@ -76,14 +79,19 @@ struct brace
 struct group;
 struct terms
     : peg::seq<white_space, peg::star<peg::sor<word, group, brackets, brace>, white_space>> {};
+// In parentheses a product of axes, "(h d)", or a sum: "(q + k + v)".
 struct open : peg::ascii::one<'('> {};
 struct close : peg::ascii::one<')'> {};
-struct group : peg::if_must<open, terms, close> {};
+struct members
+    : peg::seq<white_space, peg::star<peg::sor<word, group, brackets, brace, plus>, white_space>> {
+};
+struct group : peg::if_must<open, members, close> {};
 
 struct comma : peg::ascii::one<','> {};
 struct arrow : peg::ascii::string<'-', '>'> {};
 
-struct pattern : peg::must<terms, peg::star<comma, terms>, peg::opt<arrow, terms>, peg::eof> {};
+struct pattern : peg::must<terms, peg::star<comma, terms>,
+                           peg::opt<arrow, terms, peg::star<comma, terms>>, peg::eof> {};
 
 // --- axes in a type: see shape_spec.hpp ---
 

@@ -139,6 +139,16 @@ AxisSize axis_size_of(const std::string& word) {
   return {name, size_of_text(std::string_view(word).substr(equals + 1), 0, where)};
 }
 
+/// `--number stride=2`, a number of the pattern's braces.
+bool is_named_number(const std::string& word) { return word.find('=') != word.npos; }
+AxisSize named_number_of(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const auto value = io::number_of<std::int64_t>(word.substr(equals + 1));
+  if (equals == 0 || !value)
+    throw UsageError("--number " + ein::quoted(word) + ": a name and its number are NAME=N");
+  return {std::string_view(word).substr(0, equals), *value, true};
+}
+
 }  // namespace
 
 void add_call(CLI::App& app, CallWords& words) {
@@ -159,8 +169,9 @@ void add_call(CLI::App& app, CallWords& words) {
   add_word(app, "-k", words.k, "for top_k: how many")->type_name("NUMBER");
   add_words(app, "--number", words.numbers,
             "for roll: a shift; for pad: how many before, and as often, how many after; for "
-            "triangles and diagonals: which; for histogram: how many bins")
-      ->type_name("NUMBER");
+            "triangles and diagonals: which; for histogram: how many bins; of braces, by its name, "
+            "such as stride=2")
+      ->type_name("[NAME=]NUMBER");
   add_words(app, "--real", words.reals,
             "for quantile: which; for histogram: where the bins begin, and where they end")
       ->type_name("NUMBER");
@@ -237,9 +248,10 @@ Call::Call(const CallWords& words, std::size_t operand_count) {
     throw UsageError(std::string(name(op())) + " takes one operand, there are " +
                      std::to_string(operand_count));
   }
-  call_.stacked = (info(op()).reads & grammar::CallSays::lists) != 0 && operand_count > 1;
+  call_.stacked = (info(op()).reads & grammar::CallSays::lists) != 0 && operand_count > 1 &&
+                  call_.pattern.inputs().size() == 1;
   // What the pattern does not name, the weights of a norm, build_graph() checks.
-  check(call_.stacked || info(op()).weights > 0 ? info(op()).form.operands : operand_count);
+  check(call_.stacked ? 1 : info(op()).weights > 0 ? info(op()).form.operands : operand_count);
   if (op() == Operation::unpack && packed_.empty()) {
     throw UsageError("unpack needs --packed, once for each piece");
   }
@@ -267,12 +279,19 @@ void Call::read(const CallWords& words) {
   refuse({"--by", words.by}, op(), says::by);
   refuse({"--eps", words.eps}, op(), says::eps);
   refuse({"-k", words.k}, op(), says::count);
-  refuse({"--number", given(!words.numbers.empty())}, op(), says::numbers);
+  std::vector<std::string> numbers;  // but those that braces name
+  for (const std::string& word : words.numbers) {
+    if (is_named_number(word))
+      sizes_.push_back(named_number_of(word));
+    else
+      numbers.push_back(word);
+  }
+  refuse({"--number", given(!numbers.empty())}, op(), says::numbers);
   refuse({"--real", given(!words.reals.empty())}, op(), says::reals);
   refuse({"--descending", given(words.descending)}, op(), says::order);
   refuse({"--packed", given(!words.packed.empty())}, op(), says::pieces);
   refuse({"--as", words.as}, op(), says::dtype);
-  check_counts(op(), words.numbers.size(), words.reals.size());
+  check_counts(op(), numbers.size(), words.reals.size());
   if ((info(op()).reads & says::sizes) == 0 && !words.axes.empty())
     throw UsageError("--axis is not for " + words.op);
   call_.named.eps = op() == Operation::rms_norm ? 1e-6 : 1e-5;
@@ -292,7 +311,7 @@ void Call::read(const CallWords& words) {
       to.push_back(*number);
     }
   };
-  read_numbers("--number", words.numbers, numbers_);
+  read_numbers("--number", numbers, numbers_);
   read_numbers("--real", words.reals, reals_);
   call_.named.numbers = numbers_;
   call_.named.reals = reals_;
@@ -313,12 +332,13 @@ void Call::read(const CallWords& words) {
   reading_ = grammar::parse_pattern(words.pattern);
   call_.pattern = reading_.buffer.pattern(words.pattern);
   if (reading_.mistake) fail(op(), call_.pattern, reading_.mistake, {});
+  require_numbers(op(), reading_.buffer, words.pattern, sizes_);
+  call_.pattern = reading_.buffer.pattern(words.pattern);
 }
 
 void Call::check(std::size_t operand_count) const {
-  std::vector<std::string_view> names;
-  for (const AxisSize& size : sizes_) names.push_back(size.name);
-  if (const auto mistake = grammar::check_pattern(op(), call_.pattern, operand_count, names)) {
+  if (const auto mistake =
+          grammar::check_pattern(op(), call_.pattern, operand_count, axis_names(sizes_))) {
     fail(op(), call_.pattern, mistake, sizes_);
   }
 }
@@ -329,7 +349,8 @@ std::size_t Call::result_count() const {
   if (op() == Operation::sort || op() == Operation::top_k || op() == Operation::qr ||
       op() == Operation::eigh)
     return 2;
-  return op() == Operation::unpack ? packed_.size() : 1;
+  if (op() == Operation::unpack) return packed_.size();
+  return std::max<std::size_t>(call_.pattern.output_count, 1);
 }
 
 std::string sizes_line(const grammar::Pattern& pattern, const Shape& shape) {

@@ -223,8 +223,12 @@ Graph graph_of_process(const CallWords& words, const Graph& written, const Graph
       inputs.push_back(placement(pattern.inputs()[inputs.size()], static_cast<ValueId>(id)));
   }
   std::vector<std::optional<Placement>> outputs;
-  if (pattern.has_arrow && engine::places(pattern, pattern.output()))
-    outputs.push_back(placement(pattern.output(), written.outputs.front()));
+  for (std::size_t o = 0; o < pattern.output_count; ++o) {
+    const grammar::Side& side = pattern.outputs()[o];
+    outputs.push_back(engine::places(pattern, side)
+                          ? std::optional(placement(side, written.outputs[o]))
+                          : std::nullopt);
+  }
   return distribute(text, graph, mesh, inputs, outputs).graph;
 }
 

@@ -1,5 +1,5 @@
 // Axis sizes given beside a pattern: "heads"_a = 8, or ein::axis("heads", 8) for a name known at
-// run time.
+// run time. Numbers in braces: "stride"_n = 2, or ein::number("stride", 2).
 #pragma once
 
 #include <concepts>
@@ -13,10 +13,11 @@
 
 namespace ein {
 
-/// The name of an axis and its size, as an operation sees them.
+/// The name of an axis and its size, or of a number in braces, as an operation sees them.
 struct AxisSize {
   std::string_view name;
   Size size = 0;
+  bool is_number = false;
 };
 
 /// A string literal as a template argument.
@@ -48,6 +49,34 @@ struct StaticAxisSize {
 template <std::int64_t Size>
 inline constexpr std::integral_constant<std::int64_t, Size> size_c{};
 
+/// `"stride"_n = 2`: a number that braces name, maybe below 0.
+template <FixedString Name>
+struct NamedNumber {
+  static constexpr std::string_view name() { return Name.view(); }
+  static constexpr bool is_number = true;
+  std::int64_t value = 0;
+  constexpr operator AxisSize() const { return {name(), value, true}; }
+};
+
+/// `"stride"_n = ein::size_c<2>`: the number is part of the type, too.
+template <FixedString Name, std::int64_t Value>
+struct StaticNumber {
+  static constexpr std::string_view name() { return Name.view(); }
+  static constexpr bool is_number = true;
+  static constexpr std::int64_t static_size = Value;
+  constexpr operator AxisSize() const { return {name(), Value, true}; }
+};
+template <FixedString Name>
+struct NumberName {
+  constexpr NamedNumber<Name> operator=(std::integral auto value) const {
+    return {static_cast<std::int64_t>(value)};
+  }
+  template <class T, T Value>
+  constexpr StaticNumber<Name, Value> operator=(std::integral_constant<T, Value>) const {
+    return {};
+  }
+};
+
 template <FixedString Name>
 struct AxisName {
   constexpr NamedAxisSize<Name> operator=(std::integral auto size) const {
@@ -60,13 +89,17 @@ struct AxisName {
   }
 };
 
-/// A size for an axis whose name is known at run time only.
+/// A size for an axis, or a number, whose name is known at run time only.
 struct RuntimeAxisSize {
   std::string name;
   Size size = 0;
-  operator AxisSize() const { return {name, size}; }
+  bool is_number = false;
+  operator AxisSize() const { return {name, size, is_number}; }
 };
 inline RuntimeAxisSize axis(std::string name, Size size) { return {std::move(name), size}; }
+inline RuntimeAxisSize number(std::string name, std::int64_t value) {
+  return {std::move(name), value, true};
+}
 
 template <class T>
 concept AxisArgument = std::convertible_to<const T&, AxisSize>;
@@ -74,6 +107,10 @@ concept AxisArgument = std::convertible_to<const T&, AxisSize>;
 namespace literals {
 template <FixedString Name>
 constexpr AxisName<Name> operator""_a() {
+  return {};
+}
+template <FixedString Name>
+constexpr NumberName<Name> operator""_n() {
   return {};
 }
 }  // namespace literals

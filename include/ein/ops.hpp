@@ -53,7 +53,8 @@ struct Call {
   std::span<const Shape> packed_shapes{};
   bool stacked = false;
   EinsumOptions options{};
-  std::optional<DType> dtype{};  // of the result; none: result_dtype()
+  std::optional<DType> dtype{};                      // of the result; none: result_dtype()
+  grammar::Results results = grammar::Results::one;  // how many the caller takes
 };
 Tensor run_one(const Call& call);
 std::vector<Tensor> run_all(const Call& call);
@@ -148,6 +149,9 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
   using Sizes = SizesAmong<Arguments...>;
   static constexpr StaticFacts facts = find_facts<Op, Pattern, Operands, Sizes>();
   static constexpr ResultAxes axes = facts.axes;
+  /// Of result `Which`.
+  template <std::size_t Which>
+  static constexpr ResultAxes axes_of = find_facts<Op, Pattern, Operands, Sizes, Which>().axes;
 
 #if __cpp_static_assert >= 202306L && __cplusplus > 202302L
   static consteval auto message() {
@@ -156,23 +160,43 @@ struct StaticCall<Op, Pattern, Operands, Types<Arguments...>> {
 #endif
   static auto run(Reduction reduction, std::span<const Tensor* const> operands,
                   const CallArguments<Arguments...>& given) {
-    Tensor result =
-        run_one({Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype});
-    if constexpr (axes.is_known) {
-      constexpr auto dtype =
-          static_result_dtype<Op, First<Operands>::type::static_dtype,
-                              facts.argument.drops_an_axis()>(Types<Arguments...>());
-      if constexpr (dtype) {
-        return Typed<ElementOf<*dtype>, fixed_string<axes>()>(Trusted(), std::move(result));
-      } else {
-        return result;
-      }
+    Call call{Op, facts.argument, operands, given.sizes, reduction, {}, false, {}, given.dtype};
+    constexpr std::size_t count = facts.argument.output_count();
+    if constexpr (count < 2) {
+      return typed<0>(run_one(call));
     } else {
-      return result;
+      call.results = grammar::Results::many;
+      return [&]<std::size_t... Which>(std::vector<Tensor> results, std::index_sequence<Which...>) {
+        if constexpr (axes.is_known)
+          return std::tuple(typed<Which>(std::move(results[Which]))...);
+        else
+          return std::array<Tensor, count>{std::move(results[Which])...};
+      }
+      (run_all(call), std::make_index_sequence<count>());
     }
   }
   static auto run_on(Reduction reduction, const Tensor& x, const Arguments&... arguments) {
     return run(reduction, std::array{&x}, CallArguments<Arguments...>(arguments...));
+  }
+
+ private:
+  /// Result `Which` with its type, where that is known.
+  template <std::size_t Which>
+  static auto typed(Tensor result) {
+    if constexpr (axes.is_known) {
+      constexpr auto dtype =
+          static_result_dtype<Op, First<Operands>::type::static_dtype,
+                              facts.argument.drops_an_axis()>(Types<Arguments...>());
+      if constexpr (!dtype)
+        return result;
+      else if constexpr (Which == 0)
+        return Typed<ElementOf<*dtype>, fixed_string<axes>()>(Trusted(), std::move(result));
+      else
+        return Typed<ElementOf<*dtype>, fixed_string<axes_of<Which>>()>(Trusted(),
+                                                                        std::move(result));
+    } else {
+      return result;
+    }
   }
 };
 
@@ -195,9 +219,9 @@ template <class... Arguments>
 using CallArgumentsAmong = decltype((
     Types<>() + ... + std::conditional_t<CallArgument<Arguments>, Types<Arguments>, Types<>>()));
 
-template <FixedString Pattern, class... Arguments>
-using StaticEinsum = StaticCall<Operation::einsum, Pattern, TensorsAmong<Arguments...>,
-                                CallArgumentsAmong<Arguments...>>;
+template <Operation Op, FixedString Pattern, class... Arguments>
+using StaticCallAmong =
+    StaticCall<Op, Pattern, TensorsAmong<Arguments...>, CallArgumentsAmong<Arguments...>>;
 
 /// The tuple of those arguments of a call that may follow a pattern.
 template <class... Arguments>
@@ -211,9 +235,9 @@ auto call_arguments_among(const Arguments&... arguments) {
   return std::tuple_cat(taken(arguments)...);
 }
 
-/// einsum whose arguments are tensors, the literal maybe, and what may follow it.
+/// A call whose arguments are tensors, the literal maybe, and what may follow it.
 template <class Call, class... Arguments>
-auto run_static_einsum(const Arguments&... arguments) {
+auto run_static_call(const Arguments&... arguments) {
   std::array<const Tensor*, (std::size_t{TensorArgument<Arguments>} + ... + 0)> operands{};
   std::size_t operand_count = 0;
   const auto take = [&](const auto& argument) {
@@ -392,17 +416,18 @@ void einsum_into(const Tensor& c, std::span<const Tensor> operands,
 template <class... Arguments>
 requires detail::HasLiteral<Arguments...>
 auto einsum(const Arguments&... arguments) {
-  using Call = detail::StaticEinsum<detail::LiteralAmong<Arguments...>::text, Arguments...>;
+  using Call = detail::StaticCallAmong<Operation::einsum, detail::LiteralAmong<Arguments...>::text,
+                                       Arguments...>;
   check_call(Call());
-  return detail::run_static_einsum<Call>(arguments...);
+  return detail::run_static_call<Call>(arguments...);
 }
 /// `einsum<"b s1 h, b s2 h -> b s1 s2">(x, y)`: the same.
 template <FixedString Pattern, class... Arguments>
 requires((TensorArgument<Arguments> ||
           CallArgument<Arguments>)&&...) auto einsum(const Arguments&... arguments) {
-  using Call = detail::StaticEinsum<Pattern, Arguments...>;
+  using Call = detail::StaticCallAmong<Operation::einsum, Pattern, Arguments...>;
   check_call(Call());
-  return detail::run_static_einsum<Call>(arguments...);
+  return detail::run_static_call<Call>(arguments...);
 }
 
 /// More than eight operands before a pattern that is in no type.
@@ -419,7 +444,17 @@ requires((std::size_t{TensorArgument<Arguments>} + ... + 0) > 8 &&
 
 /// `rearrange(x, "b s (h d) -> b h s d", "h"_a = 8)`: transposes, splits, merges and drops axes of
 /// size 1. A view whenever strides can express the result, else a copy. A list of tensors of one
-/// shape is stacked on a new first axis first.
+/// shape is stacked on a new first axis first, where the pattern has one input.
+///
+/// A sum of axes, "(q + k + v)", is a dimension in which its pieces lie side by side. With as many
+/// tensors as the pattern has inputs, `rearrange(cls, x, "b c, b s c -> b (1 + s) c")` joins them:
+/// each goes to the pieces that it names, or, if it names none, to the next number, and is repeated
+/// along the axes it lacks. With several outputs, a `"..."_p` splits,
+///
+///     auto [q, k, v] = rearrange(qkv, "b s (q + k + v) d -> b s q d, b s k d, b s v d"_p,
+///                                "q"_a = 8, "k"_a = 2);
+///
+/// into an array of views (a tuple where qkv's type says its axes). One size of a sum may be open.
 template <TensorArgument X, CallArgument... S>
 Tensor rearrange(
     const X& x,
@@ -427,10 +462,34 @@ Tensor rearrange(
     const S&... arguments) {
   return detail::run_on<1>(Operation::rearrange, pattern, Reduction::sum, {&x}, arguments...);
 }
+template <TensorArgument A, TensorArgument B, CallArgument... S>
+Tensor rearrange(
+    const A& a, const B& b,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<A, B>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on<2>(Operation::rearrange, pattern, Reduction::sum, {&a, &b}, arguments...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, CallArgument... S>
+Tensor rearrange(
+    const A& a, const B& b, const C& c,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<A, B, C>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on<3>(Operation::rearrange, pattern, Reduction::sum, {&a, &b, &c},
+                           arguments...);
+}
+template <TensorArgument A, TensorArgument B, TensorArgument C, TensorArgument D, CallArgument... S>
+Tensor rearrange(
+    const A& a, const B& b, const C& c, const D& d,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<A, B, C, D>, S...>> pattern,
+    const S&... arguments) {
+  return detail::run_on<4>(Operation::rearrange, pattern, Reduction::sum, {&a, &b, &c, &d},
+                           arguments...);
+}
 template <CallArgument... S>
 Tensor rearrange(
     std::span<const Tensor> xs,
-    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<Tensor>, S...>> pattern,
+    std::type_identity_t<PatternFor<Operation::rearrange, detail::Types<detail::AnyNumber>, S...>>
+        pattern,
     const S&... arguments) {
   return detail::run_on_list(Operation::rearrange, pattern, Reduction::sum, xs, true, {},
                              arguments...);
@@ -446,6 +505,49 @@ auto rearrange(const X& x, const S&... arguments) {
   using Call = detail::StaticCallOn<X, Operation::rearrange, Pattern, S...>;
   check_call(Call());
   return Call::run_on(Reduction::sum, x, arguments...);
+}
+
+/// Several tensors before a pattern in a type.
+template <TensorArgument A, TensorArgument B, class... Arguments>
+requires detail::HasLiteral<A, B, Arguments...>
+auto rearrange(const A& a, const B& b, const Arguments&... arguments) {
+  using Call =
+      detail::StaticCallAmong<Operation::rearrange, detail::LiteralAmong<A, B, Arguments...>::text,
+                              A, B, Arguments...>;
+  check_call(Call());
+  return detail::run_static_call<Call>(a, b, arguments...);
+}
+template <FixedString Pattern, TensorArgument A, TensorArgument B, class... Arguments>
+requires((TensorArgument<Arguments> ||
+          CallArgument<Arguments>)&&...) auto rearrange(const A& a, const B& b,
+                                                        const Arguments&... arguments) {
+  using Call = detail::StaticCallAmong<Operation::rearrange, Pattern, A, B, Arguments...>;
+  check_call(Call());
+  return detail::run_static_call<Call>(a, b, arguments...);
+}
+
+/// All results of a pattern that is known at run time only: `rearrange_all(x, ein::runtime(text))`.
+template <CallArgument... S>
+std::vector<Tensor> rearrange_all(std::span<const Tensor> xs, RuntimeText pattern,
+                                  const S&... arguments) {
+  const detail::CallArguments<S...> given(arguments...);
+  const detail::PatternArgument text(pattern.text);
+  std::vector<const Tensor*> addresses;
+  for (const Tensor& x : xs) addresses.push_back(&x);
+  return detail::run_all({Operation::rearrange,
+                          text,
+                          addresses,
+                          given.sizes,
+                          Reduction::sum,
+                          {},
+                          xs.size() > 1,
+                          {},
+                          given.dtype,
+                          grammar::Results::many});
+}
+template <CallArgument... S>
+std::vector<Tensor> rearrange_all(const Tensor& x, RuntimeText pattern, const S&... arguments) {
+  return rearrange_all(std::span(&x, 1), pattern, arguments...);
 }
 
 /// `repeat(x, "h w -> h w 3")`, `repeat(x, "h w -> (h k) w", "k"_a = 2)`: like rearrange, and axes

@@ -8,7 +8,10 @@
 #include <ein/detail/result_dtype.hpp>
 #include <ein/dtype.hpp>
 #include <ein/grammar/infer_type.hpp>
+#include <ein/grammar/match.hpp>
+#include <ein/grammar/numbers.hpp>
 #include <ein/grammar/packed_pattern.hpp>
+#include <ein/grammar/spread.hpp>
 #include <ein/pattern_error.hpp>
 #include <ein/reduction.hpp>
 
@@ -70,6 +73,10 @@ constexpr bool is_named = requires {
   Size::name();
 };
 template <class Size>
+constexpr bool is_number = is_named<Size>&& requires {
+  Size::is_number;
+};
+template <class Size>
 constexpr grammar::GivenSize static_size() {
   if constexpr (requires { Size::static_size; })
     return {Size::name(), Size::static_size};
@@ -79,19 +86,59 @@ constexpr grammar::GivenSize static_size() {
     return {};
 }
 
+template <class Size>
+constexpr grammar::GivenNumber static_number() {
+  if constexpr (requires { Size::static_size; })
+    return {Size::name(), Size::static_size, false};
+  else if constexpr (is_named<Size>)
+    return {Size::name(), 1, true};
+  else
+    return {};
+}
+
+/// infer(pattern) with a name for each axis where one stands for many, as the operands' types have
+/// them, or with `...`; without a mistake where they tell of none.
+template <class Infer>
+constexpr grammar::Mistake infer_spread(const grammar::Pattern& pattern,
+                                        const grammar::List<grammar::OperandSpec>& specs,
+                                        const Infer& infer) {
+  grammar::List<std::int64_t> ranks;
+  for (const grammar::OperandSpec& spec : specs) {
+    const bool is_known = spec.axes && !spec.axes->is_open();
+    ranks.push_back(is_known ? static_cast<std::int64_t>(spec.axes->dims.size()) : -1);
+  }
+  const grammar::List<grammar::AxisCount> counts = grammar::count_axes(pattern, ranks);
+  std::size_t unknowns = counts.size() == grammar::max_names_of_many ? 2 : 0;
+  for (const grammar::AxisCount& axes : counts)
+    unknowns += axes.count == grammar::AxisCount::unknown;
+  for (const grammar::Term& term : pattern.terms)
+    unknowns += unknowns > 0 && term.kind == grammar::TermKind::ellipsis;
+  if (unknowns > 1) return {};
+  const grammar::Spread spread = grammar::spread(pattern, counts);
+  const grammar::Reading reading = grammar::match_pattern(spread.text.view());
+  grammar::Mistake mistake = reading.mistake;
+  if (!mistake) mistake = infer(reading.buffer.pattern(spread.text.view()));
+  mistake.span = spread.origin(mistake.span);
+  mistake.other = spread.origin(mistake.other);
+  return mistake;
+}
+
 /// All checks that types and a literal allow; the first mistake, or none. `result` receives the
-/// type of the operation's result `Which`.
+/// type of the operation's result `Which`; without it the call has one result.
 template <Operation Op, std::size_t Which = 0, class... Operands, class... Sizes>
 constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<Operands...>,
                                          Types<Sizes...>, grammar::InferredType* result) {
   grammar::List<std::string_view> names;
-  (..., (is_named<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
+  (...,
+   (is_named<Sizes> && !is_number<Sizes> ? names.push_back(static_size<Sizes>().name) : void()));
+  constexpr std::size_t sizes = (std::size_t{!is_number<Sizes>} + ... + 0);
   constexpr bool any_number = (is_any_number<Operands> || ...);
   constexpr bool has_options = (std::is_same_v<Operands, AnyNumberWithOptions> || ...);
   const std::size_t count = any_number ? pattern.inputs().size() : sizeof...(Operands);
   const grammar::Mistake mistake =
-      grammar::check_pattern(Op, pattern, count, names, names.size() < sizeof...(Sizes),
-                             has_options ? grammar::LoneSums::allowed : grammar::LoneSums::refused);
+      grammar::check_pattern(Op, pattern, count, names, names.size() < sizes,
+                             has_options ? grammar::LoneSums::allowed : grammar::LoneSums::refused,
+                             result ? grammar::Results::many : grammar::Results::one);
   if (mistake) return mistake;
   if constexpr ((says_axes<Operands> || ...)) {
     const grammar::SpecReading axes[] = {static_axes<Operands>()...};
@@ -107,10 +154,15 @@ constexpr grammar::Mistake check_literal(const grammar::Pattern& pattern, Types<
     constexpr auto moves = is_of_a_mesh(Op) ? grammar::Moves::yes : grammar::Moves::no;
     constexpr bool says_axes_of_result =
         row.form.brackets != grammar::Form::no_brackets || Op == Operation::place;
-    const grammar::InferredType type = grammar::infer_type(
-        pattern, specs, given, moves, says_axes_of_result ? &row.axes[Which] : nullptr);
-    if (result) *result = type;
-    return type.mistake;
+    const grammar::MarkedAxes* marked = nullptr;
+    if constexpr (says_axes_of_result) marked = &row.axes[Which];
+    const auto infer = [&](const grammar::Pattern& written) {
+      const grammar::InferredType type =
+          grammar::infer_type(Op, written, specs, given, moves, marked, Which);
+      if (result) *result = type;
+      return type.mistake;
+    };
+    return pattern.has_many() ? infer_spread(pattern, specs, infer) : infer(pattern);
   }
   return mistake;
 }
@@ -147,12 +199,24 @@ class PatternArgument {
     is_literal_ = true;
     const bool is_left_to_the_call = !result && text_.size() > grammar::max_literal_bytes;
     if (is_left_to_the_call && text_.size() <= grammar::max_pattern_bytes) return {};
-    const grammar::Reading reading = grammar::match_pattern(text_);
+    grammar::Reading reading = grammar::match_pattern(text_);
     if (reading.mistake) return reading.mistake;
+    const bool has_all_names = (is_named<Sizes> && ...);
+    if (reading.buffer.pattern(text_).has_braces()) {
+      // Which names are numbers only the call knows.
+      if (!has_all_names && !result) return {};
+      grammar::List<grammar::GivenNumber> numbers;
+      (..., (is_number<Sizes> ? numbers.push_back(static_number<Sizes>()) : void()));
+      const grammar::Mistake mistake = grammar::put_numbers(reading.buffer, text_, numbers);
+      if (mistake) return mistake;
+    }
     const grammar::Pattern pattern = reading.buffer.pattern(text_);
     packed_ = grammar::PackedPattern(pattern);
     drops_an_axis_ = result && pattern.drops_an_axis();
-    is_checked_ = (is_named<Sizes> && ...) && !(is_any_number<Operands> || ...);
+    output_count_ = pattern.output_count;
+    // Names of many axes are checked again when their number is known.
+    is_checked_ =
+        (is_named<Sizes> && ...) && !(is_any_number<Operands> || ...) && !pattern.has_many();
     return check_literal<Op, Which>(pattern, operands, sizes, result);
   }
 
@@ -162,6 +226,8 @@ class PatternArgument {
   bool is_checked() const { return is_checked_; }
   /// Whether the output lacks an axis; said where read_literal() was asked for the result.
   constexpr bool drops_an_axis() const { return drops_an_axis_; }
+  /// How many outputs a literal has.
+  constexpr std::uint32_t output_count() const { return output_count_; }
   bool is_literal() const { return is_literal_; }
   /// The sizes of axes, where the call has them by no other way.
   std::span<const AxisSize> sizes() const { return sizes_; }
@@ -173,6 +239,7 @@ class PatternArgument {
   bool is_checked_ = false;
   bool is_literal_ = false;
   bool drops_an_axis_ = false;
+  std::uint32_t output_count_ = 0;
 };
 
 }  // namespace detail

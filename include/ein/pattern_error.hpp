@@ -31,7 +31,10 @@ void bracket_is_not_closed(Place);
 void bracket_closes_nothing(Place);
 void brackets_are_empty(Place);
 void brackets_are_nested(Place);
-void group_is_inside_brackets(Place);  // they are around axes of a side
+void group_is_inside_brackets(Place);    // they are around axes of a side
+void sum_is_outside_parentheses(Place);  // write (a + b); {y + ky} is a function of indices
+void piece_is_missing(Place);            // + stands between two pieces: (a + b)
+void piece_is_several_axes(Place);       // put them in parentheses: (a + (b c))
 void brace_is_not_closed(Place);
 void brace_closes_nothing(Place);
 void brace_is_empty(Place);  // it holds an index: {2*y + ky - 1}
@@ -40,7 +43,6 @@ void index_is_malformed(Place);            // terms are joined by + and -: {2*y 
 void coefficient_is_no_number(Place);      // a number stands left of *: {2*y}
 void arrow_is_malformed(Place);            // write ->
 void arrow_is_repeated(Place);             // one -> per pattern
-void comma_after_the_arrow(Place);         // an operation has one result
 void mesh_axis_is_missing(Place);          // its name follows @ at once: b@data
 void placed_axis_is_missing(Place);        // @ follows the name of an axis at once: b@data
 void only_a_named_axis_is_placed(Place);   // @ follows the name of an axis
@@ -51,15 +53,20 @@ void only_a_named_axis_has_a_size(Place);  // = follows the name of an axis at o
 // The form that an operation wants
 void arrow_is_missing(Place);             // write the axes of the result after ->
 void arrow_is_not_wanted(Place);          // it names the axes of one tensor
+void comma_after_the_arrow(Place);        // rearrange alone has several results
+void call_has_one_result(Place);          // write "..."_p, or call rearrange_all
 void number_of_operands_differs(Place);   // one list of axes per operand
 void unnamed_axis_is_not_allowed(Place);  // _ is for inputs of einsum, and parse_shape
 void packed_axes_are_not_allowed(Place);  // * is for pack and unpack
 void packed_axes_are_missing(Place);      // * stands for the axes that are packed
 void packed_axes_are_repeated(Place);     // one * per pattern
+void many_axes_are_not_allowed(Place);    // pack and unpack have * alone
 void group_is_not_allowed(Place);         // of one operand: around an axis in brackets, (h [d])
 void number_is_not_allowed(Place);
 void brace_is_not_allowed(Place);            // { } is for einsum, reduce, rearrange and map
 void brace_is_inside_a_group(Place);         // it is a whole dimension
+void sum_is_not_allowed(Place);              // ( + ) is for rearrange, einsum and reduce
+void piece_is_no_axis(Place);                // a piece is a name, a number or a group
 void brackets_are_not_allowed(Place);        // [ ] is for softmax, gather and their like
 void brackets_are_missing(Place);            // put the axis of the operation in [ ]
 void one_axis_in_brackets_is_wanted(Place);  // the operation goes along one axis
@@ -75,22 +82,33 @@ void ellipsis_is_inside_a_group_of_an_input(Place);  // move ... out of the grou
 void ellipsis_of_the_output_is_in_no_input(Place);
 void ellipsis_of_the_input_is_lost(Place);                // reduce removes axes
 void axis_is_repeated(Place);                             // einsum takes diagonals: i i -> i
+void name_is_of_one_axis_and_of_many(Place);              // write *batch everywhere
 void axis_of_the_output_is_in_no_input(Place);            // repeat makes new axes
 void axis_names_are_glued(Place);                         // write i j, j k -> i k
 void axis_of_the_input_is_lost(Place);                    // reduce removes axes
 void axis_is_summed_alone(Place);                         // one operand has it: write _ if meant
 void anonymous_axis_of_the_input_is_lost(Place);          // each number is a new axis: name it
 void anonymous_axis_of_the_output_is_in_no_input(Place);  // repeat makes new axes
-void axis_in_brackets_is_elsewhere(Place);                // only one side has the axis in [ ]
-void axes_are_in_another_order(Place);                    // rearrange changes the order
-void mesh_axis_is_repeated(Place);                        // a mesh axis splits one axis of a tensor
-void inner_axis_of_a_group_is_placed(Place);              // write (h@model d), or rearrange first
-void axis_is_placed_differently(Place);  // it lies alike in all operands and in the result
+void piece_comes_from_nowhere(Place);                     // an operand names it, or a piece of one
+void piece_goes_nowhere(Place);                           // reduce removes axes
+void operand_goes_nowhere(Place);             // an output, or a piece of it, has its axes
+void sums_have_too_many_cases(Place);         // 256 cases at most
+void axis_in_brackets_is_elsewhere(Place);    // only one side has the axis in [ ]
+void axes_are_in_another_order(Place);        // rearrange changes the order
+void mesh_axis_is_repeated(Place);            // a mesh axis splits one axis of a tensor
+void inner_axis_of_a_group_is_placed(Place);  // write (h@model d), or rearrange first
+void piece_is_placed(Place);                  // reshard first
+void axis_is_placed_differently(Place);       // it lies alike in all operands and in the result
 
-// The axis sizes given beside the pattern
+// The numbers and axis sizes given beside the pattern
+void number_is_missing(Place);             // what stands left of * is a number: "stride"_n = 2
+void number_is_an_axis(Place);             // one name is an axis or a number
+void number_is_not_of_the_pattern(Place);  // no brace has this name
+void number_is_given_twice(Place);
 void axis_size_is_not_of_the_pattern(Place);  // no axis has this name
 void axis_size_is_given_twice(Place);
 void axis_size_is_missing(Place);                  // give its size: "k"_a = 2
+void sum_has_more_than_one_unknown_size(Place);    // give the sizes of all pieces but one
 void brace_has_more_than_one_unknown_size(Place);  // give the sizes of all axes but one
 void group_has_more_than_one_unknown_size(Place);  // give all sizes of the group but one
 
@@ -102,6 +120,7 @@ void axis_has_two_types(Place);       // its names in the types differ
 void axis_is_not_of_size_one(Place);  // 1 in a pattern wants size 1
 void group_has_another_size_than_its_axes(Place);
 void group_cannot_be_split_evenly(Place);
+void sum_has_another_size_than_its_pieces(Place);
 void brace_reads_nothing(Place);                     // - p reads p places before and behind
 void operands_have_different_dtypes(Place);          // cast one with .to(dtype)
 void reduction_wants_a_floating_point_dtype(Place);  // cast first: x.to(ein::DType::f32)

@@ -39,11 +39,11 @@ Tensor bernoulli(const Tensor& p) {
 Tensor multinomial(const Tensor& probabilities,
                    const detail::NamedPattern1<Operation::multinomial>& pattern, Size samples) {
   constexpr auto op = Operation::multinomial;
-  const CallPattern parsed(op, pattern);
+  const Shape& given = probabilities.shape();
+  const CallPattern parsed(op, pattern, {}, std::span(&given, 1));
   PatternCall call{.op = op, .pattern = parsed.pattern, .sizes = pattern.sizes()};
   call.is_checked = pattern.is_checked();
   require_valid(call, 1);
-  const Shape& given = probabilities.shape();
   const Solved solved = solve(op, parsed.pattern, std::span(&given, 1), call.sizes);
   // A dimension for each axis, and one for each of size 1 that none has.
   Shape shape;

@@ -71,12 +71,8 @@ void require_whole(double factor, const char* letter, const Tensor& c) {
 /// The new value of c. Inputs: the operands, c, and those factors that are given.
 Graph graph_of_value(const detail::PatternArgument& pattern, engine::Operands operands,
                      const Tensor& c, const Factor& alpha, const Factor& beta, DType compute) {
-  const CallPattern parsed(Operation::einsum, pattern);
-  const std::vector<Shape> shapes = [&] {
-    std::vector<Shape> list;
-    for (const Tensor* operand : operands) list.push_back(operand->shape());
-    return list;
-  }();
+  const std::vector<Shape> shapes = shapes_of(operands);
+  const CallPattern parsed(Operation::einsum, pattern, {}, shapes);
   Graph graph = build_graph({.op = Operation::einsum,
                              .pattern = parsed.pattern,
                              .is_checked = pattern.is_checked(),

@@ -29,13 +29,13 @@ class Map {
   Map(const detail::MapCall& call, engine::Operands operands)
       : call_(call),
         op_(call.reduction ? Operation::map_reduce : Operation::map),
-        parsed_(op_, call.pattern) {
+        parsed_(op_, call.pattern, call.sizes, shapes_of(operands)) {
     require_valid({.op = op_,
                    .pattern = parsed_.pattern,
                    .sizes = call.sizes,
                    .is_checked = call.pattern.is_checked()},
                   operands.size());
-    for (const Tensor* x : operands) shapes_.push_back(x->shape());
+    shapes_ = shapes_of(operands);
     solved_ = solve(op_, parsed_.pattern, shapes_, call.sizes);
     checked_numel(solved_.shape, 8);
     if (solved_.has_braces) take_windows();

@@ -36,7 +36,7 @@ std::vector<Tensor> run_named(const NamedCall& written) {
     return std::string(name(call.op)) + " \"" + std::string(call.pattern.text()) + "\"";
   };
   const auto build = [&](engine::Operands like) {
-    const CallPattern parsed(call.op, call.pattern);
+    const CallPattern parsed(call.op, call.pattern, call.sizes, shapes_of(like));
     PatternCall written{
         .op = call.op, .pattern = parsed.pattern, .sizes = call.sizes, .named = options};
     written.is_checked = call.pattern.is_checked();

@@ -16,6 +16,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.reduction) << 8 |
           static_cast<std::int64_t>(call.stacked) << 16 |
           static_cast<std::int64_t>(lone_sums) << 17 |
+          static_cast<std::int64_t>(call.results) << 18 |
           static_cast<std::int64_t>(operands.size()) << 32);
   key.add(call.options.max_intermediate);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
@@ -27,7 +28,7 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
            (reduces ? " " + std::string(name(call.reduction)) : "");
   };
   const auto build = [&](engine::Operands like) {
-    const CallPattern parsed(call.op, call.pattern);
+    const CallPattern parsed(call.op, call.pattern, call.sizes, shapes_of(like), call.stacked);
     const Graph graph = build_graph({call.op,
                                      parsed.pattern,
                                      call.sizes,
@@ -37,7 +38,8 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
                                      call.pattern.is_checked(),
                                      {},
                                      call.dtype,
-                                     lone_sums},
+                                     lone_sums,
+                                     call.results},
                                     types_of(like));
     if (!parsed.pattern.has_placements()) return graph;
     return engine::lying_as_written(what(), graph, parsed.pattern,
@@ -108,7 +110,8 @@ std::vector<Tensor> unpack(const Tensor& x, std::span<const Shape> packed_shapes
 
 NamedSizes parse_shape(const Tensor& x,
                        const PatternFor<Operation::parse_shape, detail::Types<Tensor>>& pattern) {
-  return NamedSizes(solve_shape(CallPattern(Operation::parse_shape, pattern).pattern, x.shape()));
+  const CallPattern parsed(Operation::parse_shape, pattern, {}, std::span(&x.shape(), 1));
+  return NamedSizes(solve_shape(parsed.pattern, x.shape()));
 }
 
 Size NamedSizes::operator[](std::string_view name) const {

@@ -18,7 +18,7 @@ namespace {
 /// dimensions behind it.
 Graph graph_of_rows(const detail::PatternArgument& pattern, std::span<const AxisSize> sizes,
                     const OperandType& operand) {
-  const CallPattern parsed(Operation::reduce, pattern);
+  const CallPattern parsed(Operation::reduce, pattern, sizes, {&operand.shape, 1});
   require_valid({.op = Operation::reduce,
                  .pattern = parsed.pattern,
                  .sizes = sizes,

@@ -50,7 +50,9 @@ class VmapPattern {
         complain(side.span, "each side has one '...', which stands for the other axes");
       if (count(side, TermKind::name) > 1) complain(side.span, "the axis stands twice");
     }
-    if (pattern_.has_arrow && count(pattern_.output(), TermKind::name) == 0)
+    if (pattern_.output_count > 1)
+      complain(pattern_.outputs()[1].span, "all results have one pattern");
+    if (pattern_.has_arrow() && count(pattern_.output(), TermKind::name) == 0)
       complain(pattern_.output().span, "the results have the axis");
     if (pattern_.inputs().size() != arguments) {
       complain({}, "the pattern describes " + std::to_string(pattern_.inputs().size()) +
@@ -69,7 +71,7 @@ class VmapPattern {
   }
   /// A result as the pattern wants it.
   Tensor result(const Tensor& x) const {
-    if (!pattern_.has_arrow || begins_with_axis(pattern_.output())) return x;
+    if (!pattern_.has_arrow() || begins_with_axis(pattern_.output())) return x;
     return rearrange(x, runtime(axis() + " ... -> " + text_of(pattern_.output())));
   }
 

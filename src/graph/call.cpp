@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "ein/grammar/numbers.hpp"
 #include "graph/build.hpp"
+#include "graph/join.hpp"
 #include "graph/named.hpp"
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
+#include "graph/spread.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -41,7 +44,9 @@ struct PackedPattern {
 class CallGraph {
  public:
   CallGraph(const PatternCall& call, std::span<const OperandType> operands)
-      : call_(call), operands_(operands) {}
+      : call_(call),
+        operands_(operands),
+        stacked_(call.stacked && call.pattern.inputs().size() == 1) {}
 
   Graph build() {
     if (operands_.empty()) {
@@ -56,12 +61,11 @@ class CallGraph {
     }
     switch (call_.op) {
       case Operation::einsum:
-        return finish(einsum());
       case Operation::rearrange:
       case Operation::repeat:
-        return finish(rearrange());
       case Operation::reduce:
-        return finish(reduce());
+        compute();
+        return finish();
       case Operation::pack:
         return finish(pack());
       case Operation::unpack:
@@ -75,9 +79,10 @@ class CallGraph {
 
  private:
   void check() const {
-    const std::size_t count = call_.stacked ? 1 : operands_.size();
+    const std::size_t count = stacked_ ? 1 : operands_.size();
     require_valid(call_, count);
-    if (call_.op != Operation::einsum && call_.op != Operation::pack && count != 1) {
+    const bool takes_many = grammar::form_of(call_.op).operands == grammar::Form::any_number;
+    if (!takes_many && call_.op != Operation::pack && count != 1) {
       fail(ErrorKind::arity, name(call_.op),
            std::string(name(call_.op)) + " takes 1 operand, the call has " + std::to_string(count),
            call_.pattern.text, {});
@@ -89,7 +94,7 @@ class CallGraph {
       if (operands_[k].dtype == operands_[0].dtype) continue;
       const std::string first(name(operands_[0].dtype)), other(name(operands_[k].dtype));
       std::vector<Mark> marks;
-      if (call_.op == Operation::einsum) {
+      if (call_.pattern.inputs().size() == operands_.size()) {
         marks = {mark_side(call_.pattern, call_.pattern.sides[0], first),
                  mark_side(call_.pattern, call_.pattern.sides[k], other)};
       }
@@ -131,7 +136,7 @@ class CallGraph {
 
   /// The operand; several that are stacked become one on a new first axis.
   void stack_operands() {
-    if (!call_.stacked) return;
+    if (!stacked_) return;
     Shape one = shapes_[0];
     std::vector<ValueId> parts;
     for (std::size_t k = 0; k < values_.size(); ++k) {
@@ -157,7 +162,7 @@ class CallGraph {
 
   Solved solved() const {
     Solved s = solve(call_.op, call_.pattern, shapes_, call_.sizes);
-    require_fits(s.shape, mark_dims(call_.pattern, call_.pattern.output()));
+    if (s.cases.empty()) require_fits(s.shape, mark_dims(call_.pattern, call_.pattern.output()));
     return s;
   }
 
@@ -169,32 +174,93 @@ class CallGraph {
          call_.pattern.text, marks, {show_operands(shapes_)});
   }
 
-  ValueId rearrange() {
+  /// What the pattern says: as a whole, or case by case.
+  void compute() {
     stack_operands();
-    Solved s = solved();
-    if (s.has_braces) return move_at_functions(s);
-    return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
+    const Solved s = solved();
+    if (s.cases.empty()) {
+      graph_.outputs.push_back(computed(call_.pattern.has_sums() ? with_used_axes(s) : s, values_));
+      return;
+    }
+    std::vector<ValueId> values;
+    for (std::size_t p = 0; p < s.cases.size(); ++p) {
+      const SolvedCase& part = s.cases[p];
+      require_fits(part.shape, {}, "a piece of the result");
+      Solved one = s;
+      one.reads = part.reads;
+      one.write = part.write;
+      one.shape = part.shape;
+      values.push_back(computed(with_used_axes(one),
+                                std::span(values_).subspan(part.operand, part.reads.size())));
+    }
+    graph_.outputs = joined_cases(graph_, call_.pattern, s, added(s, std::move(values)));
+    for (ValueId output : graph_.outputs) require_fits(graph_.op(output).shape, {});
   }
-  ValueId move_at_functions(const Solved& s) {
+  /// Without the axes of other cases, and those inside a sum that is one axis.
+  static Solved with_used_axes(Solved s) {
+    Op op{.kind = OpKind::contract, .axes = s.axes, .reads = s.reads, .write = s.write, .expr = {}};
+    drop_unused_axes(op);
+    s.axes = std::move(op.axes);
+    s.reads = std::move(op.reads);
+    s.write = std::move(op.write);
+    return s;
+  }
+  /// The sum of all cases of a place, for the first of them.
+  std::vector<ValueId> added(const Solved& s, std::vector<ValueId> values) {
+    const auto& cases = s.pieces.cases;
+    for (std::size_t first = 0, p = 1; p < values.size(); ++p) {
+      const bool is_same = cases[p].output.side == cases[first].output.side &&
+                           cases[p].output.pieces == cases[first].output.pieces;
+      if (is_same)
+        values[first] = sum_of(values[first], values[p]);
+      else
+        first = p;
+    }
+    return values;
+  }
+  ValueId sum_of(ValueId a, ValueId b) {
+    const Op& like = graph_.op(a);
+    Op op = plain_op(OpKind::map, like.dtype, like.shape);
+    op.compute = compute_type(like.dtype);
+    op.inputs = {a, b};
+    op.reads = {op.write, op.write};
+    op.expr = (Ex::input(0) + Ex::input(1)).expr();
+    return add(std::move(op));
+  }
+  ValueId computed(const Solved& s, std::span<const ValueId> values) {
+    switch (call_.op) {
+      case Operation::einsum:
+        return einsum(s, values);
+      case Operation::reduce:
+        return reduce(s, values[0]);
+      default:
+        return s.has_braces ? move_at_functions(s, values[0])
+                            : add_reindex(values[0], s.axes, s.reads[0], s.write, s.shape);
+    }
+  }
+
+  ValueId move_at_functions(const Solved& s, ValueId value) {
     if (!stays_inside(s.write, s.shape, s.axes) || !meets_once(s.write, s.axes)) {
       fail(ErrorKind::pattern, "rearrange",
            "the result has a place that several elements come to, or an element has none",
            call_.pattern.text, mark_dims(call_.pattern, call_.pattern.output()),
            {show_operands(shapes_), "help: einsum and reduce \"sum\" add up what meets"});
     }
-    return add(move_op({values_[0], s.reads[0]}, s.axes, {s.write, s.shape}, dtype()));
+    return add(move_op({value, s.reads[0]}, s.axes, {s.write, s.shape}, dtype()));
   }
 
-  ValueId reduce() {
-    stack_operands();
-    const Solved s = solved();
+  ValueId reduce(const Solved& s, ValueId value) {
     require_defined(call_.reduction, dtype(), s, call_.pattern, shapes_[0]);
-    return build_reduction(graph_, call_.reduction, s, values_[0],
+    return build_reduction(graph_, call_.reduction, s, value,
                            dtype_to_combine(dtype(), result_dtype()));
   }
 
-  ValueId einsum() {
-    const Solved s = solved();
+  /// What is added is not rounded before.
+  DType dtype_of_products(const Solved& s) const {
+    const DType combined = dtype_to_combine(dtype(), result_dtype());
+    return s.cases.empty() || is_complex(combined) ? combined : compute_type(combined);
+  }
+  ValueId einsum(const Solved& s, std::span<const ValueId> values) {
     // Axes that only the result has (numbers in it) repeat what is computed without them.
     std::vector<char> is_new(s.axes.size(), 1);
     for (const Access& read : s.reads) {
@@ -206,12 +272,12 @@ class CallGraph {
     bool repeats = false;
     for (std::size_t a = 0; a < is_new.size(); ++a)
       repeats |= is_new[a] && uses(s.write, static_cast<int>(a));
-    if (values_.size() == 1 && !reduces(s.write, s.axes) && !s.has_braces)
-      return add_reindex(values_[0], s.axes, s.reads[0], s.write, s.shape);
-    Op op{.kind = values_.size() == 1 ? OpKind::reduce : OpKind::contract,
-          .dtype = dtype_to_combine(dtype(), result_dtype()),
+    if (values.size() == 1 && !reduces(s.write, s.axes) && !s.has_braces)
+      return add_reindex(values[0], s.axes, s.reads[0], s.write, s.shape);
+    Op op{.kind = values.size() == 1 ? OpKind::reduce : OpKind::contract,
+          .dtype = dtype_of_products(s),
           .shape = s.shape,
-          .inputs = values_,
+          .inputs = {values.begin(), values.end()},
           .axes = s.axes,
           .reads = s.reads,
           .write = s.write,
@@ -378,6 +444,7 @@ class CallGraph {
 
   const PatternCall& call_;
   std::span<const OperandType> operands_;
+  bool stacked_;
   Graph graph_;
   std::vector<ValueId> values_;
   std::vector<Shape> shapes_;
@@ -387,11 +454,27 @@ class CallGraph {
 
 void require_valid(const PatternCall& call, std::size_t operands) {
   if (call.is_checked) return;
-  std::vector<std::string_view> names;
-  for (const AxisSize& size : call.sizes) names.push_back(size.name);
-  const auto mistake =
-      grammar::check_pattern(call.op, call.pattern, operands, names, false, call.lone_sums);
+  const auto mistake = grammar::check_pattern(
+      call.op, call.pattern, operands, axis_names(call.sizes), false, call.lone_sums, call.results);
   if (mistake) fail(call.op, call.pattern, mistake, call.sizes);
+}
+
+std::vector<std::string_view> axis_names(std::span<const AxisSize> given) {
+  std::vector<std::string_view> names;
+  for (const AxisSize& size : given) {
+    if (!size.is_number) names.push_back(size.name);
+  }
+  return names;
+}
+
+void require_numbers(Operation op, grammar::PatternBuffer& buffer, std::string_view text,
+                     std::span<const AxisSize> given) {
+  std::vector<grammar::GivenNumber> numbers;
+  for (const AxisSize& size : given) {
+    if (size.is_number) numbers.push_back({size.name, std::int64_t{size.size}, false});
+  }
+  if (const auto mistake = grammar::put_numbers(buffer, text, numbers))
+    fail(op, buffer.pattern(text), mistake, given);
 }
 
 bool fits_memory(const Shape& shape, std::size_t element_bytes) {
@@ -403,15 +486,26 @@ bool fits_memory(const Shape& shape, std::size_t element_bytes) {
 }
 
 Graph build_graph(const PatternCall& call, std::span<const OperandType> operands) {
+  if (call.pattern.has_many()) {
+    std::vector<Shape> shapes;
+    for (const OperandType& operand : operands) shapes.push_back(operand.shape);
+    const SpreadPattern spread(call.op, call.pattern, shapes,
+                               call.stacked && call.pattern.inputs().size() == 1);
+    PatternCall written = call;
+    written.pattern = spread.pattern();
+    return build_graph(written, operands);
+  }
   const bool is_named = grammar::form_of(call.op).brackets != grammar::Form::no_brackets;
   return is_named ? build_named_graph(call, operands) : CallGraph(call, operands).build();
 }
 
-std::vector<std::pair<std::string, Size>> solve_shape(const Pattern& pattern, const Shape& shape) {
-  if (const auto mistake = grammar::check_pattern(Operation::parse_shape, pattern, 1)) {
-    fail(Operation::parse_shape, pattern, mistake, {});
+std::vector<std::pair<std::string, Size>> solve_shape(const Pattern& given, const Shape& shape) {
+  if (const auto mistake = grammar::check_pattern(Operation::parse_shape, given, 1)) {
+    fail(Operation::parse_shape, given, mistake, {});
   }
   std::vector<std::pair<std::string, Size>> sizes;
+  const SpreadPattern spread(Operation::parse_shape, given, std::span(&shape, 1));
+  const Pattern& pattern = spread.pattern();
   const Solved solved = solve(Operation::parse_shape, pattern, std::span(&shape, 1), {});
   for (const Term& term : pattern.terms) {
     if (term.kind != TermKind::name) continue;

@@ -20,11 +20,12 @@ struct PatternCall {
   std::span<const AxisSize> sizes{};
   Reduction reduction = Reduction::sum;
   std::span<const Shape> packed_shapes{};  // unpack
-  bool stacked = false;                    // the operands are stacked on a new first axis first
+  bool stacked = false;                    // operands of one input are stacked on a new first axis
   bool is_checked = false;                 // the pattern has passed check_pattern() for this call
   detail::NamedOptions named{};            // operations with axes in brackets
   std::optional<DType> dtype{};            // of the result, where the call says it
   grammar::LoneSums lone_sums = grammar::LoneSums::allowed;
+  grammar::Results results = grammar::Results::many;
 };
 
 struct OperandType {
@@ -34,6 +35,14 @@ struct OperandType {
 
 /// An Error if the pattern does not suit this number of operands, unless it was checked before.
 void require_valid(const PatternCall& call, std::size_t operands);
+
+/// The names of axes among what is given with a call.
+std::vector<std::string_view> axis_names(std::span<const AxisSize> given);
+
+/// Puts the numbers that are given with a call into the braces of its pattern; an Error where one
+/// is missing, or not of the pattern.
+void require_numbers(Operation op, grammar::PatternBuffer& buffer, std::string_view text,
+                     std::span<const AxisSize> given);
 
 /// Whether all its elements have at most 2^63 - 1 bytes.
 bool fits_memory(const Shape& shape, std::size_t element_bytes);

@@ -123,7 +123,7 @@ void NamedBuild::split_sides() {
     solved_.reads[k] = place.access;
     operands_[k].shape = place.shape;
   }
-  if (!call_.pattern.has_arrow || !is_split(call_.pattern, call_.pattern.output())) return;
+  if (!call_.pattern.has_arrow() || !is_split(call_.pattern, call_.pattern.output())) return;
   joined_ = result();
   const Place place = split(call_.pattern.output(), joined_);
   solved_.write = place.access;
@@ -132,7 +132,7 @@ void NamedBuild::split_sides() {
 
 ValueId NamedBuild::joined(std::size_t which, const NamedValue& result) {
   const grammar::Pattern& pattern = call_.pattern;
-  if (pattern.has_arrow) {
+  if (pattern.has_arrow()) {
     if (!is_split(pattern, pattern.output())) return result.id;
     return reindex({result.id, solved_.write}, joined_, solved_.axes).id;
   }

@@ -178,7 +178,7 @@ Graph build_cross_entropy(NamedBuild& b) {
   b.require_floating();
   CrossEntropy entropy(b);
   const Place& each = entropy.each();
-  const Place result = b.call().pattern.has_arrow ? b.result() : Place{};
+  const Place result = b.call().pattern.has_arrow() ? b.result() : Place{};
   const std::vector<Size> marked = b.marked_sizes();
   if (std::find(marked.begin(), marked.end(), 0) != marked.end() && numel(each.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no target among no elements", b.marks_of_brackets());

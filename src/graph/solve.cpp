@@ -33,7 +33,10 @@ class Solver {
         pattern_(pattern),
         shapes_(shapes),
         given_(given),
-        axis_of_(pattern.terms.size(), -1) {}
+        axis_of_(pattern.terms.size(), -1) {
+    if (pattern.has_arrow() && grammar::has_cases(op, pattern))
+      cases_ = grammar::find_cases(op, pattern);
+  }
 
   Solved solve() {
     name_axes();
@@ -43,8 +46,9 @@ class Solver {
     take_ellipses();
     do {
       take_groups();
-    } while (take_braces());
+    } while (take_sums() || take_braces());
     require_groups_solved();
+    forget_pieces_of_whole_sums();
     require_braces_read();
     return result();
   }
@@ -95,11 +99,15 @@ class Solver {
         if (term.value > 0)
           axes_[static_cast<std::size_t>(axis_of_[i])] = {
               text, term.value, {"the pattern", term.span}};
+      } else if (term.kind == TermKind::number && !cases_.same.empty() && cases_.same[i] != i) {
+        axis_of_[i] = axis_of_[cases_.same[i]];
       } else if (term.kind == TermKind::unnamed ||
                  (term.kind == TermKind::number && term.value > 1)) {
         axis_of_[i] = add_axis(text);
         if (term.kind == TermKind::number)
           axes_.back() = {text, term.value, {"the pattern", term.span}};
+      } else if (is_whole(i)) {
+        axis_of_[i] = cases_.same[i] == i ? add_axis(text) : axis_of_[cases_.same[i]];
       }
     }
     // Those that braces give sizes.
@@ -111,6 +119,8 @@ class Solver {
       axis_of_[i] = same->second;
     }
   }
+  /// Whether a term is a sum that is one axis.
+  bool is_whole(std::size_t i) const { return !cases_.is_whole.empty() && cases_.is_whole[i]; }
   bool is_brace(std::uint32_t i) const { return pattern_.terms[i].kind == TermKind::brace; }
 
   void check_ranks() {
@@ -158,6 +168,7 @@ class Solver {
 
   void take_given() {
     for (const AxisSize& size : given_) {
+      if (size.is_number) continue;  // it is in the pattern
       const auto axis = std::find_if(axes_.begin(), axes_.end(),
                                      [&](const Unknown& a) { return a.name == size.name; });
       if (size.size < 0) {
@@ -305,7 +316,8 @@ class Solver {
     for (std::size_t k = 0; k < inputs().size(); ++k) {
       for_each_position(k, [&](std::uint32_t i, std::size_t position) {
         const Term& term = pattern_.terms[i];
-        if (term.kind == TermKind::group && term.next > i + 1) f(Group{i, shapes_[k][position], k});
+        if (term.kind == TermKind::group && term.next > i + 1 && !has_sum(i))
+          f(Group{i, shapes_[k][position], k});
       });
     }
   }
@@ -392,6 +404,119 @@ class Solver {
     learn(axis_of_[factors.unknown_at], group.size / factors.known, group.operand,
           pattern_.terms[factors.unknown_at].span);
     return true;
+  }
+
+  // --- sums of axes ---
+
+  /// Whether a dimension is a sum, or a group that holds one.
+  bool has_sum(std::uint32_t i) const {
+    for (std::uint32_t j = i; j < pattern_.terms[i].next; ++j) {
+      if (pattern_.terms[j].kind == TermKind::sum) return true;
+    }
+    return false;
+  }
+  /// Combines the sizes of the terms in [first, last), those of a group or a sum, as far as known.
+  struct Members {
+    Size known = 0;
+    std::size_t unknowns = 0;
+    std::uint32_t unknown_at = 0;
+  };
+  Members members_of(const Group& dim, std::uint32_t whole) const {
+    const bool is_sum = pattern_.terms[whole].kind == TermKind::sum;
+    Members members{is_sum ? 0 : 1, 0, 0};
+    for (std::uint32_t m = whole + 1; m < pattern_.terms[whole].next; m = pattern_.terms[m].next) {
+      const std::optional<Size> size = size_if_known(dim, m);
+      if (!size) {
+        ++members.unknowns;
+        members.unknown_at = m;
+      } else if (is_sum ? add_overflows(members.known, *size, members.known)
+                        : multiply_overflows(members.known, *size, members.known)) {
+        raise(ErrorKind::overflow,
+              "the size of " + quoted(pattern_.text_of(pattern_.terms[dim.term].span)) +
+                  " exceeds 63 bits",
+              {{pattern_.terms[dim.term].span, ""}});
+      }
+    }
+    return members;
+  }
+  std::optional<Size> size_if_known(const Group& dim, std::uint32_t i) const {
+    if (axis_of_[i] >= 0 && axis_at(i).size) return axis_at(i).size;
+    const Term& term = pattern_.terms[i];
+    if (term.kind == TermKind::name) return std::nullopt;
+    if (term.kind == TermKind::number) return Size(term.value);
+    const Members members = members_of(dim, i);
+    return members.unknowns > 0 ? std::nullopt : std::optional(members.known);
+  }
+  /// Finds sizes in dimensions with sums, from the whole to its pieces. Whether there was any.
+  bool take_sums() {
+    bool progress = false;
+    for (std::size_t k = 0; k < inputs().size(); ++k) {
+      for_each_position(k, [&](std::uint32_t i, std::size_t position) {
+        if (has_sum(i))
+          progress |= divide(Group{i, shapes_[k][position], k}, i, shapes_[k][position]);
+      });
+    }
+    return progress;
+  }
+  /// Divides `size` among the members of term `i` of a dimension. Whether that taught anything.
+  bool divide(const Group& dim, std::uint32_t i, Size size) {
+    const Term& term = pattern_.terms[i];
+    const auto complain = [&](ErrorKind kind, const std::string& before, const std::string& after) {
+      const Explanation e = explain(dim);
+      raise(kind, before + (e.factors.empty() ? "" : " (" + e.factors + ")") + after, e.marks);
+    };
+    const auto by_its_pieces = [&](const Size& pieces, const std::string& least) {
+      complain(ErrorKind::size,
+               quoted(pattern_.text_of(term.span)) + " is " + least + to_string(pieces) +
+                   (term.kind == TermKind::sum ? " by its pieces" : " by its axes"),
+               ", " + to_string(size) + " in " + operand(dim.operand));
+    };
+    const bool is_axis = axis_of_[i] >= 0;
+    if (term.kind == TermKind::name && !axis_at(i).size) {
+      learn(axis_of_[i], size, dim.operand, term.span);
+      return true;
+    }
+    if (!term.has_members()) {
+      if (*size_if_known(dim, i) != size) by_its_pieces(*size_if_known(dim, i), "");
+      return false;
+    }
+    const Members members = members_of(dim, i);
+    if (members.unknowns == 0) {
+      if (members.known != size) by_its_pieces(members.known, "");
+      return false;
+    }
+    if (term.kind == TermKind::sum) {
+      if (members.known > size) by_its_pieces(members.known, "at least ");
+      return members.unknowns == 1 && !is_axis &&
+             divide(dim, members.unknown_at, size - members.known);
+    }
+    if (members.unknowns > 1 || (members.known == 0 && size == 0)) return false;
+    if (members.known == 0 || size % members.known != 0) {
+      complain(ErrorKind::divisibility,
+               "axis " + quoted(pattern_.text_of(term.span)) + " of size " + to_string(size) +
+                   " in " + operand(dim.operand) + " cannot be split: " + to_string(members.known) +
+                   " does not divide it",
+               "");
+    }
+    return divide(dim, members.unknown_at, size / members.known);
+  }
+  /// Where a sum is one axis, the sizes of its pieces may stay open: nothing has them.
+  void forget_pieces_of_whole_sums() {
+    for (std::uint32_t i = 0; i < pattern_.terms.size(); ++i) {
+      if (!is_whole(i)) continue;
+      Unknown& sum = axes_[static_cast<std::size_t>(axis_of_[i])];
+      Size size = 0;
+      for (std::uint32_t m = i + 1; m < pattern_.terms[i].next && !sum.size;
+           m = pattern_.terms[m].next) {
+        if (const auto piece = size_if_known({i, 0, 0}, m)) size += *piece;
+      }
+      if (!sum.size) sum.size = size;
+      for (std::uint32_t j = i + 1; j < pattern_.terms[i].next; ++j) {
+        if (axis_of_[j] < 0) continue;
+        Unknown& axis = axes_[static_cast<std::size_t>(axis_of_[j])];
+        if (!axis.size) axis.size = 1;
+      }
+    }
   }
 
   // --- braces ---
@@ -587,48 +712,120 @@ class Solver {
           "name its size in the braces, '{... : h}', and give it with the call");
   }
 
-  /// The position along the dimension that a term describes, and the dimension's size.
-  std::pair<DimIndex, Size> index_of(std::uint32_t i) const {
+  /// The position along the dimension that a term describes, and the dimension's size. Of sums
+  /// these pieces are taken, from number `next` on.
+  using Pieces = grammar::List<std::uint32_t>;
+  std::pair<DimIndex, Size> index_of(std::uint32_t i, const Pieces& pieces,
+                                     std::size_t& next) const {
     if (is_brace(i)) return index_of_brace(i);
-    DimIndex dim;
     const Term& term = pattern_.terms[i];
-    for (std::uint32_t j = i; j < term.next; ++j) {
-      if (axis_of_[j] >= 0) dim.terms.push_back({axis_of_[j], 1});
-      if (pattern_.terms[j].kind == TermKind::ellipsis) {
-        for (int axis : ellipsis_) dim.terms.push_back({axis, 1});
-      }
+    if (axis_of_[i] >= 0) return {{0, {{axis_of_[i], 1}}}, size_of_axis(axis_of_[i])};
+    DimIndex dim;
+    Size extent = term.kind == TermKind::sum ? 0 : 1;
+    const auto refuse_overflow = [&](bool overflows) {
+      if (!overflows) return;
+      raise(ErrorKind::overflow,
+            "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits",
+            {{term.span, ""}});
+    };
+    const auto multiply = [&](const DimIndex& inner, Size size) {
+      dim.offset *= size;
+      for (DimIndex::Term& t : dim.terms) t.coefficient *= size;
+      dim.offset += inner.offset;
+      dim.terms.insert(dim.terms.end(), inner.terms.begin(), inner.terms.end());
+      refuse_overflow(multiply_overflows(extent, size, extent));
+    };
+    if (term.kind == TermKind::ellipsis) {
+      for (int axis : ellipsis_) multiply({0, {{axis, 1}}}, size_of_axis(axis));
+      return {std::move(dim), extent};
     }
-    Size extent = 1;
-    for (std::size_t t = dim.terms.size(); t-- > 0;) {
-      dim.terms[t].coefficient = extent;
-      if (multiply_overflows(extent, size_of_axis(dim.terms[t].axis), extent)) {
-        raise(ErrorKind::overflow,
-              "the size of " + quoted(pattern_.text_of(term.span)) + " exceeds 63 bits",
-              {{term.span, ""}});
+    const std::uint32_t piece = term.kind == TermKind::sum ? pieces[next++] : 0;
+    for (std::uint32_t m = i + 1; m < term.next; m = pattern_.terms[m].next) {
+      if (term.kind != TermKind::sum) {
+        const auto [inner, size] = index_of(m, pieces, next);
+        multiply(inner, size);
+        continue;
       }
+      if (m == piece) {
+        dim = index_of(m, pieces, next).first;
+        dim.offset += extent;
+      }
+      const Size size = size_of(m);
+      refuse_overflow(add_overflows(extent, size, extent));
     }
     return {std::move(dim), extent};
   }
+  std::pair<DimIndex, Size> index_of(std::uint32_t i) const {
+    std::size_t next = 0;
+    return index_of(i, {}, next);
+  }
+  /// The size of a term in a dimension.
+  Size size_of(std::uint32_t i) const { return *size_if_known({i, 0, 0}, i); }
   Size size_of_axis(int axis) const { return *axes_[static_cast<std::size_t>(axis)].size; }
+
+  /// Where operand k is read, with these pieces of its sums.
+  Access read_of(std::size_t k, const Pieces& pieces) const {
+    Access read;
+    std::size_t e = 0, next = 0;
+    for_each_dim(inputs()[k], [&](std::uint32_t i) {
+      if (pattern_.terms[i].kind != TermKind::ellipsis) {
+        read.push_back(index_of(i, pieces, next).first);
+        return;
+      }
+      for (; e < ellipsis_dims_[k].size(); ++e) {
+        const int axis = ellipsis_dims_[k][e];
+        const bool stretched = shapes_[k][read.size()] != size_of_axis(axis);
+        read.push_back(stretched ? DimIndex{} : DimIndex{0, {{axis, 1}}});
+      }
+    });
+    return read;
+  }
+  bool is_by_cases() const {
+    return std::any_of(cases_.cases.begin(), cases_.cases.end(), [&](const grammar::Case& from) {
+      return cases_.cases.size() > 1 || !from.output.pieces.empty() ||
+             std::any_of(from.inputs.begin(), from.inputs.end(),
+                         [](const auto& input) { return !input.pieces.empty(); });
+    });
+  }
+  /// The dimensions that the terms [first, last) of an output have in a case.
+  void add_dims(std::uint32_t first, std::uint32_t last, const Pieces& pieces, std::size_t& next,
+                SolvedCase& to) const {
+    for (std::uint32_t i = first; i < last; i = pattern_.terms[i].next) {
+      const Term& term = pattern_.terms[i];
+      if (term.kind == TermKind::ellipsis) {
+        for (int axis : ellipsis_) {
+          to.write.push_back({0, {{axis, 1}}});
+          to.shape.push_back(size_of_axis(axis));
+        }
+      } else if (term.kind == TermKind::sum && !is_whole(i)) {
+        const std::uint32_t piece = pieces[next++];
+        add_dims(piece, pattern_.terms[piece].next, pieces, next, to);
+      } else if (cases_.holds_pieces(pattern_, i)) {
+        add_dims(i + 1, term.next, pieces, next, to);
+      } else {
+        auto [dim, size] = index_of(i);
+        require_size(i, size);
+        to.write.push_back(std::move(dim));
+        to.shape.push_back(size);
+      }
+    }
+  }
+  void add_cases(Solved& solved) const {
+    solved.pieces = cases_;
+    solved.under_ellipsis = ellipsis_.size();
+    for (const grammar::Case& from : cases_.cases) {
+      SolvedCase& to = solved.cases.emplace_back();
+      to.operand = from.inputs[0].side;
+      for (const grammar::Choice& input : from.inputs)
+        to.reads.push_back(read_of(input.side, input.pieces));
+      const Side& output = pattern_.sides[from.output.side];
+      std::size_t next = 0;
+      add_dims(output.first, output.last, from.output.pieces, next, to);
+    }
+  }
 
   Solved result() {
     Solved solved;
-    for (std::size_t k = 0; k < inputs().size(); ++k) {
-      Access read;
-      std::size_t e = 0;
-      for_each_dim(inputs()[k], [&](std::uint32_t i) {
-        if (pattern_.terms[i].kind != TermKind::ellipsis) {
-          read.push_back(index_of(i).first);
-          return;
-        }
-        for (; e < ellipsis_dims_[k].size(); ++e) {
-          const int axis = ellipsis_dims_[k][e];
-          const bool stretched = shapes_[k][read.size()] != size_of_axis(axis);
-          read.push_back(stretched ? DimIndex{} : DimIndex{0, {{axis, 1}}});
-        }
-      });
-      solved.reads.push_back(std::move(read));
-    }
     for (const Unknown& axis : axes_) solved.axes.push_back({axis.name, *axis.size});
     solved.has_braces = pattern_.has_braces();
     solved.marked.assign(axes_.size(), 0);
@@ -638,7 +835,12 @@ class Solver {
       if (pattern_.terms[i].kind != TermKind::ellipsis) continue;
       for (int axis : ellipsis_) solved.marked[static_cast<std::size_t>(axis)] = 1;
     }
-    if (!pattern_.has_arrow) return solved;
+    if (is_by_cases()) {
+      add_cases(solved);
+      return solved;
+    }
+    for (std::size_t k = 0; k < inputs().size(); ++k) solved.reads.push_back(read_of(k, {}));
+    if (!pattern_.has_arrow()) return solved;
     const Side& output = pattern_.output();
     for_each_dim(output, [&](std::uint32_t i) {
       const Term& term = pattern_.terms[i];
@@ -665,6 +867,7 @@ class Solver {
   std::vector<int> axis_of_;                     // of each term; -1 for groups, 1, ellipsis
   std::vector<int> ellipsis_;                    // the axes under '...', outermost first
   std::vector<std::vector<int>> ellipsis_dims_;  // per operand
+  grammar::Cases cases_;
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ class Axes {
       fail(said.kind, layer, std::string(said.headline.view()), text,
            grammar::places_of(pattern_, mistake, {}));
     }
-    if (pattern_.sides.size() != 1 || pattern_.has_arrow)
+    if (pattern_.sides.size() != 1 || pattern_.has_arrow())
       complain({}, "the axes of the input alone are wanted");
     for (const Term& term : pattern_.terms) add(term);
     if (windows.empty()) complain({}, "no axis is in brackets: windows go along these");
@@ -246,12 +246,13 @@ ConvTranspose::ConvTranspose(std::string_view axes, std::int64_t in, std::int64_
 namespace {
 
 /// The pattern of a pool, and the sizes of its windows.
-std::pair<std::string, std::vector<std::pair<std::string, std::int64_t>>> pool_pattern(
-    std::string_view text, const PerAxis& kernel, const PoolOptions& options) {
+std::pair<std::string, std::vector<RuntimeAxisSize>> pool_pattern(std::string_view text,
+                                                                  const PerAxis& kernel,
+                                                                  const PoolOptions& options) {
   Axes axes("Pool", text);
   axes.set(kernel, options.stride.value_or(kernel), options.padding, options.dilation);
   Words wide = axes.words;
-  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  std::vector<RuntimeAxisSize> sizes;
   for (const Window& window : axes.windows) {
     // padding > dilation · (size - 1), which may exceed 63 bits
     if (window.padding > 0 && (window.padding - 1) / window.dilation >= window.size - 1) {
@@ -260,7 +261,7 @@ std::pair<std::string, std::vector<std::pair<std::string, std::int64_t>>> pool_p
                                         ", so that the first window would be wholly outside");
     }
     wide[window.word] = window.brace();
-    sizes.emplace_back(window.offset, window.size);
+    sizes.push_back({window.offset, window.size});
   }
   return {joined(wide) + " -> " + joined(axes.words), std::move(sizes)};
 }

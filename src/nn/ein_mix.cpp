@@ -113,9 +113,11 @@ EinMix::EinMix(std::string_view pattern, std::string_view weight_axes, std::stri
                std::span<const RuntimeAxisSize> sizes)
     : sizes_(sizes.begin(), sizes.end()) {
   const Reader reader(pattern);
-  if (!reader.pattern.has_arrow || reader.pattern.inputs().size() != 1) {
+  if (reader.pattern.output_count != 1 || reader.pattern.inputs().size() != 1) {
     refuse(ErrorKind::pattern, pattern, "wants one input, '->' and one output");
   }
+  if (reader.pattern.has_sums())
+    refuse(ErrorKind::pattern, pattern, "has a sum of axes, which rearrange splits and joins");
   const grammar::Side &left = reader.pattern.inputs()[0], &right = reader.pattern.output();
   const Words input = reader.words(left), output = reader.words(right);
   const Words weight_names = axis_list(pattern, "weight axes", weight_axes);

@@ -3,8 +3,7 @@
 namespace ein::nn {
 
 Tensor PatternLayer::forward(const Tensor& x) const {
-  std::vector<AxisSize> sizes;
-  for (const auto& [name, size] : sizes_) sizes.push_back({name, size});
+  const std::vector<AxisSize> sizes(sizes_.begin(), sizes_.end());
   const Tensor* const operand = &x;
   return detail::run_one(
       {op_, detail::PatternArgument(pattern_), {&operand, 1}, sizes, reduction_});

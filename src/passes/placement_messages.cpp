@@ -212,12 +212,16 @@ std::optional<PlacementClasses::Place> PlacementClasses::place_of(const Seed& se
   const grammar::Pattern pattern = shown.pattern();
   const auto inputs = pattern.inputs();
   const grammar::Side* side = nullptr;
-  const auto is_result = [&](ValueId value) {
-    return std::find(graph_.outputs.begin(), graph_.outputs.end(), value) != graph_.outputs.end();
+  const auto number_of_result = [&](ValueId value) {
+    const auto found = std::find(graph_.outputs.begin(), graph_.outputs.end(), value);
+    return static_cast<std::size_t>(found - graph_.outputs.begin());
   };
-  if (seed.kind == Seed::output ||
-      (seed.kind == Seed::reshard && is_result(static_cast<ValueId>(seed.number)))) {
-    if (pattern.has_arrow) side = &pattern.output();
+  const std::size_t result = seed.kind == Seed::output ? seed.number
+                             : seed.kind == Seed::reshard
+                                 ? number_of_result(static_cast<ValueId>(seed.number))
+                                 : graph_.outputs.size();
+  if (seed.kind == Seed::output || result < graph_.outputs.size()) {
+    if (result < pattern.output_count) side = &pattern.outputs()[result];
   } else {
     ValueId value = seed.value;
     while (graph_.op(value).kind == OpKind::reshard) value = graph_.op(value).inputs[0];

@@ -487,10 +487,10 @@ Graph lying_as_written(const std::string& call, const Graph& graph, const gramma
     if (op.kind == OpKind::input && input < inputs.size()) value = placed(inputs[input++], value);
     moved.push_back(value);
   }
-  for (const ValueId output : graph.outputs) {
-    const ValueId value = moved[static_cast<std::size_t>(output)];
-    result.outputs.push_back(
-        pattern.has_arrow && graph.outputs.size() == 1 ? placed(pattern.output(), value) : value);
+  const bool has_all = graph.outputs.size() == pattern.output_count;
+  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+    const ValueId value = moved[static_cast<std::size_t>(graph.outputs[o])];
+    result.outputs.push_back(has_all ? placed(pattern.outputs()[o], value) : value);
   }
   verify(result);
   return result;
@@ -540,8 +540,8 @@ void detail::no_elements_here(const TensorData& data) {
 namespace {
 
 /// Parsed, and checked unless the compiler has.
-CallPattern checked(Operation op, const detail::PatternArgument& argument) {
-  CallPattern parsed(op, argument);
+CallPattern checked(Operation op, const detail::PatternArgument& argument, const Tensor& x) {
+  CallPattern parsed(op, argument, {}, std::span(&x.shape(), 1));
   require_valid({.op = op, .pattern = parsed.pattern, .is_checked = argument.is_checked()}, 1);
   return parsed;
 }
@@ -553,7 +553,7 @@ std::string call_text(Operation op, const detail::PatternArgument& pattern) {
 
 Tensor place(const Tensor& x, const Mesh& mesh,
              const PatternFor<Operation::place, detail::Types<Tensor>>& pattern) {
-  const CallPattern parsed = checked(Operation::place, pattern);
+  const CallPattern parsed = checked(Operation::place, pattern, x);
   const std::string call = call_text(Operation::place, pattern);
   if (x.is_placed())
     throw Error(ErrorKind::placement, call + ": the tensor is placed, \"" + placement(x) +
@@ -569,7 +569,7 @@ Tensor place(const Tensor& x, const Mesh& mesh,
 
 Tensor reshard(const Tensor& x,
                const PatternFor<Operation::reshard, detail::Types<Tensor>>& pattern) {
-  const CallPattern parsed = checked(Operation::reshard, pattern);
+  const CallPattern parsed = checked(Operation::reshard, pattern, x);
   const std::string call = call_text(Operation::reshard, pattern);
   const Tensor* const operand = &x;
   const engine::MeshPointer mesh = engine::mesh_of_call(call, {&operand, 1});

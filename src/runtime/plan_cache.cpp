@@ -72,6 +72,7 @@ void PlanKey::add(const detail::PatternArgument& pattern, std::span<const AxisSi
   for (const AxisSize& size : sizes) {
     add(size.name);
     add(size.size.word());
+    add(static_cast<std::int64_t>(size.is_number));
   }
 }
 

@@ -70,7 +70,8 @@ bool all_same(std::span<const T> a, std::span<const T> b) {
                     [](const T& x, const T& y) { return same(x, y); });
 }
 bool same(const Pattern& a, const Pattern& b) {
-  return a.has_arrow == b.has_arrow && all_same(a.terms, b.terms) && all_same(a.sides, b.sides);
+  return a.output_count == b.output_count && all_same(a.terms, b.terms) &&
+         all_same(a.sides, b.sides);
 }
 
 void check_agreement(const Reading& parsed, const Reading& matched) {
@@ -113,12 +114,15 @@ void write_terms(const Pattern& pattern, std::uint32_t first, std::uint32_t last
                  std::string& text) {
   for (std::uint32_t i = first; i < last; i = pattern.terms[i].next) {
     const Term& term = pattern.terms[i];
-    if (term.kind == TermKind::group) {
+    const bool is_piece = first > 0 && pattern.terms[first - 1].kind == TermKind::sum;
+    if (is_piece && i > first) text += " +";
+    if (term.kind == TermKind::group || term.kind == TermKind::sum) {
       text += " ( ";
       write_terms(pattern, i + 1, term.next, text);
       text += " )";
     } else {
       text += term.marked ? " [" : " ";
+      if (term.is_many) text += "*";
       text += pattern.name_of(term);
       pattern.for_each_mesh_axis(
           term, [&](ein::SourceSpan axis) { text += "@" + std::string(pattern.text_of(axis)); });
@@ -132,15 +136,16 @@ void write_terms(const Pattern& pattern, std::uint32_t first, std::uint32_t last
 void check_round_trip(const Pattern& pattern) {
   std::string text;
   for (const Side& side : pattern.sides) {
-    const bool is_output = pattern.has_arrow && &side == &pattern.sides.back();
-    text += is_output ? " ->" : &side != &pattern.sides.front() ? " ," : "";
+    const bool is_first_output = pattern.has_arrow() && &side == pattern.outputs().data();
+    text += is_first_output ? " ->" : &side != &pattern.sides.front() ? " ," : "";
     write_terms(pattern, side.first, side.last, text);
   }
   if (text.size() > ein::grammar::max_pattern_bytes) return;
   const Reading again = ein::grammar::parse_pattern(text);
   require(!again.mistake, "a pattern written out anew is refused");
   const Pattern other = again.buffer.pattern(text);
-  require(other.has_arrow == pattern.has_arrow && other.sides.size() == pattern.sides.size() &&
+  require(other.output_count == pattern.output_count &&
+              other.sides.size() == pattern.sides.size() &&
               other.terms.size() == pattern.terms.size(),
           "a pattern written out anew is another");
   for (std::size_t i = 0; i < pattern.terms.size(); ++i) {
@@ -191,8 +196,8 @@ void check_types(Operation op, const Pattern& pattern, std::span<const ein::Axis
   const auto moves = op == Operation::reshard ? ein::grammar::Moves::yes : ein::grammar::Moves::no;
   const bool has_brackets = info(op).form.brackets != ein::grammar::Form::no_brackets;
   for (const ein::grammar::MarkedAxes& axes : info(op).axes) {
-    const ein::grammar::InferredType type =
-        ein::grammar::infer_type(pattern, operands, sizes, moves, has_brackets ? &axes : nullptr);
+    const ein::grammar::InferredType type = ein::grammar::infer_type(
+        op, pattern, operands, sizes, moves, has_brackets ? &axes : nullptr);
     require(
         type.mistake || !type.is_known || !ein::grammar::read_shape_spec(type.axes.view()).mistake,
         "the type of the result is malformed");

@@ -964,10 +964,6 @@ rearrange: unexpected character '~'
 einsum: '->' is written twice
   a -> b -> c
          ^^)"},
-      {comma_after_the_arrow, einsum, "a b -> a, b", 1, {}, ErrorKind::syntax, R"(
-einsum: ',' after the arrow: an operation has one result
-  a b -> a, b
-          ^)"},
       {mesh_axis_is_missing, rearrange, "b@ data s -> s b", 1, {}, ErrorKind::syntax, R"(
 rearrange: the name of a mesh axis follows '@' at once
   b@ data s -> s b
@@ -1042,7 +1038,7 @@ einsum: the pattern describes 1 operand, the call has 2
   a b -> a
   ^^^)"},
       {number_of_operands_differs, rearrange, "a, b -> a b", 1, {}, ErrorKind::arity, R"(
-rearrange: the pattern describes 2 operands, rearrange takes 1
+rearrange: the pattern describes 2 operands, the call has 1
   a, b -> a b
   ^  ^)"},
       {number_of_operands_differs, unpack, "a *, *", 1, {}, ErrorKind::arity, R"(
@@ -1265,10 +1261,48 @@ einsum: 'y' does not go on an index in braces
   ^ ^
   help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},
       {coefficient_is_no_number, einsum, "{y*2} -> y", 1, {}, ErrorKind::syntax, R"(
-einsum: a number stands left of '*' and a name right of it
+einsum: a number stands left of '*', or its name, and an axis right of it
   {y*2} -> y
-   ^
+    ^^
   help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},
+      {number_is_missing, einsum, "{y*k} -> k", 1, {}, ErrorKind::axis_argument, R"(
+einsum: number 'y' needs a value
+  {y*k} -> k
+   ^
+  help: pass it with the call, "y"_n = ...; an axis stands right of '*')"},
+      {number_is_an_axis,
+       einsum,
+       "{y + s}, s -> y",
+       2,
+       {{"s", 2, true}},
+       ErrorKind::axis_argument,
+       R"(
+einsum: 's' is given as a number, and stands here for an axis
+  {y + s}, s -> y
+           ^
+  help: give one of the two another name)"},
+      {number_is_not_of_the_pattern,
+       einsum,
+       "{2*y} -> y",
+       1,
+       {{"y", 2}, {"s", 2, true}},
+       ErrorKind::axis_argument,
+       R"(
+einsum: number 's' is given, which no braces of the pattern have
+  {2*y} -> y)"},
+      {number_is_given_twice,
+       einsum,
+       "{s*y} -> y",
+       1,
+       {{"s", 2, true}, {"y", 2}, {"s", 2, true}},
+       ErrorKind::axis_argument,
+       R"(
+einsum: number 's' is given twice
+  {s*y} -> y)"},
+      {number_is_zero, einsum, "{s*y} -> y", 1, {{"s", 0, true}}, ErrorKind::syntax, R"(
+einsum: a coefficient of 0 reads one place alone
+  {s*y} -> y
+   ^)"},
       {number_is_zero, einsum, "{0*y + k} -> k", 1, {}, ErrorKind::syntax, R"(
 einsum: a coefficient of 0 reads one place alone
   {0*y + k} -> k
@@ -1278,6 +1312,115 @@ softmax: braces '{ }' have no meaning here
   {y} [k]
   ^^^
   help: einsum, reduce, rearrange and map read at functions of indices)"},
+      {sum_is_outside_parentheses, rearrange, "a + b -> b a", 1, {}, ErrorKind::syntax, R"(
+rearrange: a sum of axes stands in parentheses: '(a + b)'
+  a + b -> b a
+    ^
+  help: a function of indices stands in braces: '{y + ky}')"},
+      {sum_is_outside_parentheses, reduce, "[a + b] -> a", 1, {}, ErrorKind::syntax, R"(
+reduce: a sum of axes stands in parentheses: '(a + b)'
+  [a + b] -> a
+     ^
+  help: a function of indices stands in braces: '{y + ky}')"},
+      {piece_is_missing, rearrange, "(a + ) -> a", 1, {}, ErrorKind::syntax, R"(
+rearrange: a piece is missing beside '+'
+  (a + ) -> a
+     ^^^)"},
+      {piece_is_missing, rearrange, "(a + + b) -> a", 1, {}, ErrorKind::syntax, R"(
+rearrange: a piece is missing beside '+'
+  (a + + b) -> a
+     ^^^)"},
+      {piece_is_missing, rearrange, "(+ a) -> a", 1, {}, ErrorKind::syntax, R"(
+rearrange: a piece is missing beside '+'
+  (+ a) -> a
+  ^^)"},
+      {piece_is_several_axes, rearrange, "(a + b c) -> a b c", 1, {}, ErrorKind::syntax, R"(
+rearrange: a piece of a sum is one axis, or a group of them
+  (a + b c) -> a b c
+      ^^^^
+  help: write '(b c)')"},
+      {comma_after_the_arrow, einsum, "a b -> a, b", 1, {}, ErrorKind::pattern, R"(
+einsum: ',' after the arrow: einsum has one result
+  a b -> a, b
+          ^
+  help: rearrange has several: it splits a sum of axes, '(a + b) c -> a c, b c')"},
+      {call_has_one_result, rearrange, "(a + b) -> a, b", 1, {}, ErrorKind::pattern, R"(
+rearrange: the pattern has several outputs, the call one result
+  (a + b) -> a, b
+            ^^^^^
+  help: write "..."_p for an array of results; rearrange_all gives a vector)"},
+      {sum_is_not_allowed, repeat, "(a + b) -> a b", 1, {}, ErrorKind::pattern, R"(
+repeat: a sum of axes has no meaning here
+  (a + b) -> a b
+  ^^^^^^^
+  help: rearrange joins and splits, einsum and reduce compute piece by piece)"},
+      {piece_is_no_axis, einsum, "(a + _) -> a", 1, {}, ErrorKind::pattern, R"(
+einsum: '_' is no piece of a sum
+  (a + _) -> a
+       ^
+  help: a piece is a name, a number, or a group '(h d)' of them)"},
+      {piece_is_no_axis, rearrange, "(a + (b + c)) -> a", 1, {}, ErrorKind::pattern, R"(
+rearrange: '(b + c)' is no piece of a sum
+  (a + (b + c)) -> a
+       ^^^^^^^
+  help: a piece is a name, a number, or a group '(h d)' of them)"},
+      {piece_comes_from_nowhere,
+       rearrange,
+       "b c, b s c -> b (1 + s + 2) c",
+       2,
+       {},
+       ErrorKind::pattern,
+       R"(
+rearrange: piece '2' comes from no operand
+  b c, b s c -> b (1 + s + 2) c
+                           ^
+  help: a piece is what an operand, or a piece of it, names; a number takes an operand that names none)"},
+      {piece_goes_nowhere, reduce, "b (1 + s) c -> b s c", 1, {}, ErrorKind::pattern, R"(
+reduce: piece '1' goes to no output
+  b (1 + s) c -> b s c
+     ^
+  help: rearrange splits a sum into several outputs, '(a + b) c -> a c, b c')"},
+      {operand_goes_nowhere, rearrange, "a, b, c -> (a + b) c", 3, {}, ErrorKind::pattern, R"(
+rearrange: operand 3 goes to no output
+  a, b, c -> (a + b) c
+       ^^^
+  help: an output, or a piece of it, has all axes of its operand)"},
+      {sums_have_too_many_cases,
+       rearrange,
+       "(a + b) (c + d) (e + f) (g + h) (i + j) (k + l) (m + n) (o + p) (q + r) -> (b + a) (d + c) "
+       "(f + e) (h + g) (j + i) (l + k) (n + m) (p + o) (r + q)",
+       1,
+       {},
+       ErrorKind::pattern,
+       R"(
+rearrange: the sums of axes have more than 256 cases
+  ...) (e + f) (g + h) (i + j) (k + l) (m + n) (o + p) (q + r) -> (b + a) (d + c) (f + e) (h + g) (j + i) (l + ...
+                                                       ^^^^^^^)"},
+      {piece_is_placed, rearrange, "(a@data + b) -> (b + a)", 1, {}, ErrorKind::pattern, R"(
+rearrange: 'a@data': a piece of a sum is not split over a mesh
+  (a@data + b) -> (b + a)
+   ^^^^^^
+  help: reshard first)"},
+      {sum_has_more_than_one_unknown_size,
+       rearrange,
+       "(a + b) -> (b + a)",
+       1,
+       {},
+       ErrorKind::inference,
+       R"(
+rearrange: more than one size is unknown in '(a + b)'
+  (a + b) -> (b + a)
+  ^^^^^^^
+  help: give the sizes of all pieces of the sum but one)"},
+      {many_axes_are_not_allowed, unpack, "*a *", 1, {}, ErrorKind::pattern, R"(
+unpack: unpack has '*' alone for many axes
+  *a *
+   ^)"},
+      {name_is_of_one_axis_and_of_many, einsum, "*a b, a -> b", 2, {}, ErrorKind::pattern, R"(
+einsum: 'a' is one axis here, and any number of them elsewhere
+  *a b, a -> b
+   ^    ^
+  help: write '*a' everywhere)"},
       {brace_is_inside_a_group, reduce, "({y} 2) -> y", 1, {}, ErrorKind::pattern, R"(
 reduce: braces are inside a group: they are a whole dimension
   ({y} 2) -> y
@@ -1558,6 +1701,14 @@ einsum: '(2 3)' has another size by the operand's type than by its axes
 einsum: axis '(a 4)' cannot be split evenly, by the operand's type
   (a 4), a -> a
   ^^^^^)"},
+      {sum_has_another_size_than_its_pieces,
+       "(a + b), a, b -> a",
+       {"4", "2", "3"},
+       ErrorKind::size,
+       R"(
+einsum: '(a + b)' has another size by the operand's type than by its pieces
+  (a + b), a, b -> a
+  ^^^^^^^)"},
       {brace_reads_nothing, "{y + k}, k -> y", {"4", "5"}, ErrorKind::size, R"(
 einsum: '{y + k}' reads nothing inside, by the operand's type
   {y + k}, k -> y
@@ -1597,9 +1748,18 @@ Mistake mistake_in(const Complained& row, ein::grammar::Reading& reading) {
   reading = ein::grammar::parse_pattern(row.text);
   if (reading.mistake) return reading.mistake;
   std::vector<std::string_view> names;
-  for (const AxisSize& size : row.sizes) names.push_back(size.name);
+  std::vector<ein::grammar::GivenNumber> numbers;
+  for (const AxisSize& size : row.sizes) {
+    if (size.is_number)
+      numbers.push_back({size.name, size.size, false});
+    else
+      names.push_back(size.name);
+  }
+  if (const Mistake mistake = ein::grammar::put_numbers(reading.buffer, row.text, numbers))
+    return mistake;
   return ein::grammar::check_pattern(row.op, reading.buffer.pattern(row.text), row.operands, names,
-                                     false, ein::grammar::LoneSums::refused);
+                                     false, ein::grammar::LoneSums::refused,
+                                     ein::grammar::Results::one);
 }
 
 TEST(Diagnostics, EveryComplaintHasItsWords) {
@@ -1636,17 +1796,17 @@ TEST(Diagnostics, EveryComplaintHasItsWords) {
     for (std::string_view text : row.axes) axes.push_back(ein::grammar::read_shape_spec(text));
     std::vector<ein::grammar::OperandSpec> operands;
     for (std::size_t k = 0; k < axes.size(); ++k) operands.push_back({&axes[k], row.dtypes[k]});
-    const Mistake mistake = ein::grammar::infer_type(pattern, operands).mistake;
+    const Mistake mistake = ein::grammar::infer_type(Operation::einsum, pattern, operands).mistake;
     expect_words(row.complaint, Operation::einsum, pattern, mistake, {}, row.kind, row.expected);
   }
   const std::string_view type = "a b+ c";
-  expect_words(Complaint::type_is_malformed, Operation::einsum, {type, {}, {}, false},
+  expect_words(Complaint::type_is_malformed, Operation::einsum, {type, {}, {}, 0},
                ein::grammar::read_shape_spec(type).mistake, {}, ErrorKind::syntax, R"(
 einsum: the axes of an operand's type are malformed here
   a b+ c
       ^)");
   expect_words(
-      Complaint::reduction_wants_a_floating_point_dtype, Operation::reduce, {"a ->", {}, {}, false},
+      Complaint::reduction_wants_a_floating_point_dtype, Operation::reduce, {"a ->", {}, {}, 0},
       {Complaint::reduction_wants_a_floating_point_dtype, {0, 1}, {}, 0}, {}, ErrorKind::dtype, R"(
 reduce: the reduction is defined for floating-point dtypes only
   a ->

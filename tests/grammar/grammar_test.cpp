@@ -33,7 +33,7 @@ std::string written(const Pattern& pattern) {
   std::string text;
   for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
     const Side& side = pattern.sides[s];
-    if (s > 0) text += pattern.has_arrow && s + 1 == pattern.sides.size() ? " -> " : ", ";
+    if (s > 0) text += s == pattern.inputs().size() ? " -> " : ", ";
     std::vector<std::uint32_t> ends;
     for (std::uint32_t i = side.first; i <= side.last; ++i) {
       while (!ends.empty() && ends.back() == i) {
@@ -44,12 +44,13 @@ std::string written(const Pattern& pattern) {
       const Term& term = pattern.terms[i];
       if (i > side.first) text += ' ';
       if (term.marked) text += '!';
-      if (term.kind == TermKind::group) {
-        text += '[';
+      if (term.kind == TermKind::group || term.kind == TermKind::sum) {
+        text += term.kind == TermKind::group ? "[" : "[+";
         ends.push_back(term.next);
       } else if (term.kind == TermKind::number) {
         text += std::to_string(term.value);
       } else {
+        if (term.is_many) text += '*';
         text += pattern.name_of(term);
       }
       pattern.for_each_mesh_axis(
@@ -79,10 +80,12 @@ std::string difference(const Reading& a, const Reading& b) {
   if (!(a.mistake.span == b.mistake.span) || !(a.mistake.other == b.mistake.other)) return "span";
   if (a.mistake.argument != b.mistake.argument) return "argument";
   if (a.mistake) return "";
-  if (a.buffer.has_arrow != b.buffer.has_arrow) return "arrow";
+  if (a.buffer.output_count != b.buffer.output_count) return "arrow";
   const auto same_term = [](const Term& s, const Term& t) {
     return s.kind == t.kind && s.span == t.span && s.next == t.next && s.value == t.value &&
-           s.marked == t.marked && s.placed == t.placed;
+           s.marked == t.marked && s.placed == t.placed && s.coefficient == t.coefficient &&
+           s.coefficient_name == t.coefficient_name && s.size_name == t.size_name &&
+           s.is_many == t.is_many;
   };
   const auto same_side = [](const Side& s, const Side& t) {
     return s.first == t.first && s.last == t.last && s.span == t.span;
@@ -119,6 +122,9 @@ TEST(Grammar, Accepts) {
       {"a->", "a -> "},
       {"a b->b a", "a b -> b a"},
       {"a,b->", "a, b -> "},
+      {"a->b,", "a -> b, "},
+      {"(a+b) c -> a c, b c", "[+ a b] c -> a c, b c"},
+      {"(a + (b c) + 2)", "[+ a [ b c] 2]"},
       {"b s1 h, b s2 h -> b s1 s2", "b s1 h, b s2 h -> b s1 s2"},
       {"(a b)c->a(b c)", "[ a b] c -> a [ b c]"},
       {"()", "[]"},
@@ -129,6 +135,8 @@ TEST(Grammar, Accepts) {
       {"9223372036854775789", "9223372036854775789"},
       {"_ a _", "_ a _"},
       {"a * b", "a * b"},
+      {"*a b -> (*a)", "*a b -> [ *a]"},
+      {"[*a]", "!*a"},
       {"(_ * ... 3)", "[ _ * ... 3]"},
       {"Batch SEQ2 head_dim a__b", "Batch SEQ2 head_dim a__b"},
       {"größe 長さ é1 -> 長さ", "größe 長さ é1 -> 長さ"},
@@ -182,7 +190,7 @@ TEST(Grammar, RejectsWithThePlace) {
       {"{a + (b)}", index_is_malformed, 5, 6},
       {"{a + ...}", index_is_malformed, 5, 8},
       {"{a : 3}", index_is_malformed, 5, 6},
-      {"{a*2}", coefficient_is_no_number, 1, 2},
+      {"{a*2}", coefficient_is_no_number, 2, 4},
       {"{2*3}", coefficient_is_no_number, 2, 4},
       {"{0*a}", number_is_zero, 1, 2},
       {"{35184372088833*a}", number_is_too_large, 1, 15},
@@ -262,7 +270,14 @@ TEST(Grammar, RejectsWithThePlace) {
       {"a > b", arrow_is_malformed, 2, 3},
       {"a - > b", arrow_is_malformed, 2, 3},
       {"a -> b -> c", arrow_is_repeated, 7, 9},
-      {"a -> b, c", comma_after_the_arrow, 6, 7},
+      {"a + b", sum_is_outside_parentheses, 2, 3},
+      {"[a + b]", sum_is_outside_parentheses, 3, 4},
+      {"(a +)", piece_is_missing, 3, 5},
+      {"(+ a)", piece_is_missing, 0, 2},
+      {"(a ++ b)", piece_is_missing, 3, 5},
+      {"(a + b c)", piece_is_several_axes, 4, 8},
+      {"(a b + c)", piece_is_several_axes, 1, 5},
+      {"(a + b", parenthesis_is_not_closed, 0, 1},
       {"h=", axis_size_is_no_number, 1, 2},
       {"h= 4", axis_size_is_no_number, 1, 2},
       {"h=x", axis_size_is_no_number, 1, 3},
@@ -492,21 +507,23 @@ TEST(Grammar, PlacedNamesAreNames) {
   EXPECT_FALSE(read("b s").buffer.pattern("b s").has_placements());
 }
 
-constexpr bool means(std::string_view text, std::size_t terms, std::size_t sides, bool has_arrow) {
+constexpr bool means(std::string_view text, std::size_t terms, std::size_t sides,
+                     std::size_t outputs) {
   const Reading reading = match_pattern(text);
   return !reading.mistake && reading.buffer.terms.size() == terms &&
-         reading.buffer.sides.size() == sides && reading.buffer.has_arrow == has_arrow;
+         reading.buffer.sides.size() == sides && reading.buffer.output_count == outputs;
 }
 constexpr Complaint complaint_about(std::string_view text) {
   return match_pattern(text).mistake.complaint;
 }
 
-static_assert(means("b s1 h, b s2 h -> b s1 s2", 9, 3, true));
-static_assert(means("b (h 2) ... größe", 6, 1, false));
+static_assert(means("b s1 h, b s2 h -> b s1 s2", 9, 3, 1));
+static_assert(means("b (q + (k v)) -> b q, b k v", 11, 3, 2));
+static_assert(means("b (h 2) ... größe", 6, 1, 0));
 static_assert(complaint_about("a b) c") == Complaint::parenthesis_closes_nothing);
 static_assert(complaint_about("a \xFF") == Complaint::text_is_not_utf8);
 static_assert(match_pattern("ab 2c").mistake.span == SourceSpan{3, 5});
-static_assert(means("b h q [k]", 4, 1, false) && match_pattern("b [k]").buffer.terms[1].marked);
+static_assert(means("b h q [k]", 4, 1, 0) && match_pattern("b [k]").buffer.terms[1].marked);
 static_assert(complaint_about("a [b") == Complaint::bracket_is_not_closed);
 static_assert(match_pattern("b s@x@y").buffer.terms[1].placed == SourceSpan{3, 7});
 static_assert(complaint_about("(h d)@x") == Complaint::group_is_placed);

@@ -108,7 +108,8 @@ Inferred infer(std::string_view text, const std::vector<std::string_view>& types
     EXPECT_FALSE(type.mistake) << type.text;
     operands.push_back({&type, 1});
   }
-  const auto result = ein::grammar::infer_type(reading.buffer.pattern(text), operands, {}, moves);
+  const auto result = ein::grammar::infer_type(ein::Operation::einsum, reading.buffer.pattern(text),
+                                               operands, {}, moves);
   return {std::string(result.axes.view()), result.mistake.complaint, result.mistake.span,
           result.mistake.other};
 }

@@ -239,7 +239,8 @@ class RandomTypes {
       given.push_back({axis.text, chance(50) ? axis.size : -1});
     }
     const Reading reading = match_pattern(p.text);
-    const InferredType result = infer_type(reading.buffer.pattern(p.text), specs, given);
+    const InferredType result =
+        infer_type(ein::Operation::einsum, reading.buffer.pattern(p.text), specs, given);
     ASSERT_FALSE(result.mistake) << static_cast<int>(result.mistake.complaint);
     ASSERT_TRUE(result.is_known);
     const std::string found(result.axes.view());

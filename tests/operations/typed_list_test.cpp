@@ -170,6 +170,7 @@ const std::map<std::string, std::string> untyped = {
     {"get_batch", "has no operand that is typed"},
     {"pack", "its operands are a list"},
     {"unpack", "its results are a list, of sizes that are known when the call runs"},
+    {"rearrange_all", "its results are a list, of a pattern that is known when the call runs"},
     {"parse_shape", "returns sizes"},
     {"gradients", "its operands are a list: grad() is typed"},
     {"clip_grad_norm", "its operands are a list"},

@@ -402,8 +402,9 @@ TEST(TypesOfAxesInBrackets, AreTrue) {
     std::optional<Scope> own;  // names of axes that grow are of another size here
     if (call.resizes) own.emplace();
     for (std::size_t k = 0; k < results.size(); ++k) {
-      const grammar::InferredType found = grammar::infer_type(
-          pattern, {&operand, 1}, {}, grammar::Moves::no, &info(call.op).axes[call.which + k]);
+      const grammar::InferredType found =
+          grammar::infer_type(call.op, pattern, {&operand, 1}, {}, grammar::Moves::no,
+                              &info(call.op).axes[call.which + k]);
       EXPECT_FALSE(found.mistake);
       if (!found.is_known) continue;
       ++known;

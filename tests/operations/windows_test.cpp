@@ -136,6 +136,79 @@ TEST(Windows, EqualPlainLoops) {
   });
 }
 
+/// The text with a name in the place of each number in braces, and these numbers.
+std::string with_names(const std::string& text, std::vector<RuntimeAxisSize>& numbers) {
+  std::string named;
+  bool in_brace = false;
+  for (std::size_t i = 0; i < text.size();) {
+    in_brace = text[i] == '{' || (in_brace && text[i] != '}' && text[i] != ':');
+    if (!in_brace || text[i] < '0' || text[i] > '9') {
+      named += text[i++];
+      continue;
+    }
+    std::size_t end = i;
+    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+    const std::string name = "number" + std::to_string(numbers.size());
+    numbers.push_back(number(name, std::stoll(text.substr(i, end - i))));
+    named += name;
+    i = end;
+  }
+  return named;
+}
+
+TEST(Windows, NumbersMayComeByName) {
+  for_each_sample(300, 3, true, [](const Sample& sample, std::mt19937&) {
+    std::vector<RuntimeAxisSize> numbers;
+    const std::string text = with_names(sample.text, numbers);
+    std::vector<AxisSize> given = sample.sizes();
+    given.insert(given.end(), numbers.begin(), numbers.end());
+    const std::vector<Tensor> operands = sample.tensors();
+    std::vector<const Tensor*> all;
+    for (const Tensor& operand : operands) all.push_back(&operand);
+    EXPECT_EQ(
+        get_values(detail::run_one({Operation::einsum, detail::PatternArgument(text), all, given})),
+        sample.wanted())
+        << text;
+  });
+  const Tensor x = make_tensor({1, 2, 3, 4, 5}, {5}), k = make_tensor({1, 10, 100}, {3});
+  for (const int stride : {1, 2, 3}) {
+    for (const int pad : {0, 1, -1}) {
+      const std::string shift = pad == 1 ? " - 1" : pad == -1 ? " + 1" : "";
+      const std::string text = "{" + std::to_string(stride) + "*y + k" + shift + "}, k -> y";
+      const Tensor wanted = einsum(x, k, runtime(text));
+      EXPECT_EQ(get_values(einsum(x, k, "{stride*y + k - pad}, k -> y", "stride"_n = stride,
+                                  "pad"_n = pad)),
+                get_values(wanted))
+          << stride << " " << pad;
+    }
+  }
+  EXPECT_EQ(get_values(reduce(x, "{s*y + k} -> y", "max", "k"_a = 3, "s"_n = 2)), (Values{3, 5}));
+  EXPECT_EQ(get_values(einsum(k, "{s*a} -> a", "s"_n = -1)), (Values{100, 10, 1}));
+  EXPECT_EQ(get_values(map(x, k, "{s*y + k}, k -> y", fn::mul, "sum", "s"_n = 2)),
+            (Values{321, 543}));
+  const Typed<float, "n=5"> typed(x);
+  const auto strided = einsum(typed, k, "{s*y + k}, k -> y"_p, "s"_n = 2);
+  EXPECT_EQ(strided.shape(), (Shape{2}));
+  const Typed<float, "n=5"> a(x);
+  const Typed<float, "k=3"> b(k);
+  const auto known = einsum(a, b, "{s*y + k}, k -> y"_p, "s"_n = size_c<2>);
+  static_assert(std::is_same_v<std::remove_const_t<decltype(known)>, Typed<float, "y=2">>);
+}
+
+TEST(Windows, WrongNumbers) {
+  const Tensor x = ones({5}), k = ones({3});
+  expect_error([&] { einsum(x, k, "{s*y + k}, k -> y", "s"_n = 0); }, ErrorKind::syntax,
+               {"a coefficient of 0"});
+  expect_error([&] { einsum(x, k, runtime("{s*y + k}, k -> y")); }, ErrorKind::axis_argument,
+               {"number 's' needs a value"});
+  expect_error([&] { einsum(x, k, runtime("{y + k}, k -> y"), number("y", 2)); },
+               ErrorKind::axis_argument, {"'y' is given as a number"});
+  expect_error([&] { einsum(x, k, runtime("{y + k}, k -> y"), number("s", 2)); },
+               ErrorKind::axis_argument, {"number 's' is given, which no braces"});
+  expect_error([&] { einsum(x, k, "{s*y + k}, k -> y", "s"_n = INT64_MAX); }, ErrorKind::overflow,
+               {"too large"});
+}
+
 TEST(Windows, AreWhatTheInterpreterComputes) {
   for_each_sample(300, 3, true, [](const Sample& sample, std::mt19937&) {
     std::vector<OperandType> types;

@@ -157,6 +157,10 @@ std::vector<Call> elementwise() {
 std::vector<Call> patterns() {
   return {
       EIN_CALL(rearrange, 0, {rearrange(x.matrix, "a b -> b a").contiguous()}),
+      call_of("rearrange_all", "", 0,
+              [](const Operands& x) -> std::vector<Tensor> {
+                return rearrange_all(x.matrix, runtime("(a + b) c -> a c, b c"), axis("a", 3));
+              }),
       EIN_CALL(repeat, 0, {repeat(x.matrix, "a b -> a b 2").contiguous()}),
       EIN_CALL_OF(einsum, "sum", 0, {einsum(x.matrix, x.matrix, "a b, a b ->")}),
       // Panels of both operands that fit the caches.

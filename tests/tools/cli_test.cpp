@@ -408,6 +408,13 @@ TEST_F(Cli, RunPrintsResults) {
   expect_prints({"run", "pack", "*", path("x.npy"), path("x.npy")},
                 "(12,) f32\n[1, 2, 3, 4, ..., 3, 4, 5, 6]\npacked: (2, 3), (2, 3)\n");
   expect_prints({"run", "parse_shape", "rows _", path("x.npy")}, "rows=2\n");
+  expect_prints({"run", "rearrange", "a c, b c -> (a + b) c", path("x.npy"), path("x.npy")},
+                "(4, 3) f32\n[[1, 2, 3],\n [4, 5, 6],\n [1, 2, 3],\n [4, 5, 6]]\n");
+  expect_prints({"run", "rearrange", "a (b + c) -> a b, c a", path("x.npy"), "--axis", "b=1"},
+                "(2, 1) f32\n[[1],\n [4]]\n(2, 2) f32\n[[2, 5],\n [3, 6]]\n");
+  expect_prints({"run", "reduce", "a {s*b + k} -> a b", path("x.npy"), "--by", "sum", "--axis",
+                 "k=2", "--number", "s=1"},
+                "(2, 2) f32\n[[3, 5],\n [9, 11]]\n");
   EXPECT_EQ(files(), std::vector<std::string>{"x.npy"});
 }
 

@@ -2,6 +2,7 @@
 // compiling and at run time.
 #pragma once
 
+#include <ein/grammar/cases.hpp>
 #include <ein/grammar/mistake.hpp>
 #include <ein/grammar/operations.hpp>
 
@@ -13,6 +14,8 @@ constexpr const Form& form_of(Operation op) { return info(op).form; }
 
 /// Whether einsum of several operands may sum an axis that stands in one of them alone.
 enum class LoneSums : bool { refused, allowed };
+/// How many results the caller takes.
+enum class Results : bool { one, many };
 
 namespace detail {
 
@@ -20,18 +23,19 @@ namespace detail {
 class Checker {
  public:
   constexpr Checker(Operation op, const Pattern& pattern, std::span<const std::string_view> given,
-                    bool more_given, LoneSums lone_sums)
+                    bool more_given, LoneSums lone_sums, Results results)
       : op_(op),
         form_(form_of(op)),
         pattern_(pattern),
         given_(given),
         more_given_(more_given),
-        lone_sums_(lone_sums) {}
+        lone_sums_(lone_sums),
+        results_(results) {}
 
   constexpr Mistake check(std::size_t operand_count) {
     check_form(operand_count);
     for (const Side& side : pattern_.inputs()) check_words(side, true);
-    if (has_output()) check_words(pattern_.output(), false);
+    for (const Side& side : pattern_.outputs()) check_words(side, false);
     check_brackets();
     for (const Side& side : pattern_.sides) check_repeats(side);
     if (has_output()) check_axes();
@@ -42,14 +46,20 @@ class Checker {
     if (has_output() && !more_given_) {
       for (const Term& term : pattern_.terms) check_size_name(term);
     }
-    check_solvable();
+    if (has_output() && has_cases(op_, pattern_)) {
+      const Cases found = find_cases(op_, pattern_);
+      if (!mistake_) mistake_ = found.mistake;
+      check_solvable(found.is_whole);
+    } else {
+      check_solvable({});
+    }
     if (op_ == Operation::einsum && lone_sums_ == LoneSums::refused) check_sums();
     return mistake_;
   }
 
  private:
   constexpr bool packs() const { return op_ == Operation::pack || op_ == Operation::unpack; }
-  constexpr bool has_output() const { return !mistake_ && pattern_.has_arrow; }
+  constexpr bool has_output() const { return !mistake_ && pattern_.has_arrow(); }
 
   constexpr void complain(Complaint complaint, SourceSpan span, SourceSpan other = {},
                           std::int64_t argument = 0) {
@@ -87,12 +97,19 @@ class Checker {
 
   constexpr void check_form(std::size_t operand_count) {
     const auto end = static_cast<std::uint32_t>(pattern_.text.size());
-    if (form_.has_arrow == Form::arrow && !pattern_.has_arrow)
+    if (form_.has_arrow == Form::arrow && !pattern_.has_arrow())
       complain(Complaint::arrow_is_missing, {end, end + 1});
-    if (form_.has_arrow == Form::no_arrow && pattern_.has_arrow) {
+    if (form_.has_arrow == Form::no_arrow && pattern_.has_arrow()) {
       complain(Complaint::arrow_is_not_wanted,
                {pattern_.sides[0].span.end, pattern_.sides[0].span.end + 2});
     }
+    if (pattern_.output_count > 1 && !form_.joins) {
+      const std::uint32_t comma = pattern_.outputs()[0].span.end;
+      complain(Complaint::comma_after_the_arrow, {comma, comma + 1});
+    }
+    if (pattern_.output_count > 1 && results_ == Results::one)
+      complain(Complaint::call_has_one_result,
+               {pattern_.outputs()[0].span.begin, pattern_.outputs().back().span.end});
     if (mistake_) return;
     const bool many = form_.operands == Form::any_number;
     if (pattern_.inputs().size() != (many ? operand_count : form_.operands)) {
@@ -137,6 +154,10 @@ class Checker {
           if (!mistake_ && !may_group(side, term))
             complain(Complaint::group_is_not_allowed, term.span);
           break;
+        case TermKind::sum:
+          if (!form_.has_sums) complain(Complaint::sum_is_not_allowed, term.span);
+          check_pieces(term);
+          break;
         case TermKind::brace:
           if (!form_.has_braces) complain(Complaint::brace_is_not_allowed, term.span);
           if (is_in_a_group(side, term)) complain(Complaint::brace_is_inside_a_group, term.span);
@@ -144,14 +165,41 @@ class Checker {
         case TermKind::number:
           if (packs() || is_of_a_mesh(op_)) complain(Complaint::number_is_not_allowed, term.span);
           break;
-        case TermKind::ellipsis:
         case TermKind::name:
+          if (term.is_many) check_many(term);
+          break;
+        case TermKind::ellipsis:
         case TermKind::constant:
           break;
       }
     }
     if (packs() && !packed) complain(Complaint::packed_axes_are_missing, side.span);
     if (is_input) check_ellipsis_is_bare(side);
+  }
+
+  constexpr void check_many(const Term& many) {
+    if (packs()) complain(Complaint::many_axes_are_not_allowed, many.span);
+    if (mistake_) return;
+    for (const Term& term : pattern_.terms) {
+      if (term.kind == TermKind::name && !term.is_many &&
+          are_same(pattern_.name_of(term), pattern_.name_of(many)))
+        complain(Complaint::name_is_of_one_axis_and_of_many, term.span, many.span);
+    }
+  }
+
+  constexpr void check_pieces(const Term& sum) {
+    for (const Term* piece = &sum + 1; piece != pattern_.terms.data() + sum.next; ++piece) {
+      const bool is_axis =
+          (piece->kind == TermKind::name && !piece->is_many) || piece->kind == TermKind::number;
+      const bool holds_axes = piece->kind == TermKind::group || piece->kind == TermKind::sum;
+      if (!is_axis && !holds_axes) complain(Complaint::piece_is_no_axis, piece->span);
+      if (piece->is_placed()) complain(Complaint::piece_is_placed, with_placement(*piece));
+    }
+    for (std::uint32_t i = static_cast<std::uint32_t>(&sum - pattern_.terms.data()) + 1;
+         i < sum.next; i = pattern_.terms[i].next) {
+      if (pattern_.terms[i].kind == TermKind::sum)
+        complain(Complaint::piece_is_no_axis, pattern_.terms[i].span);
+    }
   }
 
   /// From the bracket before a marked term to the one after it.
@@ -219,7 +267,7 @@ class Checker {
     const Term *rows = nullptr, *columns = nullptr;
     for (const Term& term : terms_of(home)) {
       if (!term.marked) continue;
-      if (columns || term.kind != TermKind::name)
+      if (columns || term.kind != TermKind::name || term.is_many)
         complain(Complaint::rows_and_columns_in_brackets_are_wanted, brackets_around(term));
       (rows ? columns : rows) = &term;
     }
@@ -229,7 +277,7 @@ class Checker {
     }
     for (std::size_t s = 1; s < pattern_.sides.size() && !mistake_; ++s) {
       const Side& side = pattern_.sides[s];
-      const bool is_output = pattern_.has_arrow && s + 1 == pattern_.sides.size();
+      const bool is_output = s >= pattern_.inputs().size();
       const Term &wanted = is_output ? *columns : *rows, &other = is_output ? *rows : *columns;
       if (const Term* found = find(side, pattern_.name_of(other)))
         complain(Complaint::axis_in_brackets_is_elsewhere, found->span, other.span);
@@ -258,8 +306,8 @@ class Checker {
   }
 
   constexpr void check_repeats(const Side& side) {
-    const bool is_output = pattern_.has_arrow && &side == &pattern_.output();
-    const bool names_may_repeat = form_.operands == Form::any_number && !is_output;
+    const bool is_output = &side >= pattern_.outputs().data();
+    const bool names_may_repeat = form_.multiplies() && !is_output;
     const std::span<const Term> terms = terms_of(side);
     for (std::size_t i = 0; i < terms.size() && !mistake_; ++i) {
       const bool is_name = terms[i].kind == TermKind::name && !names_may_repeat;
@@ -275,7 +323,6 @@ class Checker {
   }
 
   constexpr void check_axes() {
-    const Side& output = pattern_.output();
     bool input_ellipsis = false;
     for (const Side& side : pattern_.inputs()) {
       for (const Term& term : terms_of(side)) input_ellipsis |= term.kind == TermKind::ellipsis;
@@ -286,15 +333,14 @@ class Checker {
         op_ == Operation::gather || op_ == Operation::one_hot || op_ == Operation::solve ||
         op_ == Operation::lstsq || op_ == Operation::searchsorted || op_ == Operation::reshard;
     const bool may_add_axes = op_ == Operation::layer;
-    const bool may_add_numbers =
-        op_ == Operation::repeat || may_add_axes || form_.operands == Form::any_number;
-    for (const Term& term : terms_of(output)) {
+    const bool may_add_numbers = op_ == Operation::repeat || may_add_axes || form_.multiplies();
+    for (const Term& term : pattern_.terms.subspan(pattern_.outputs()[0].first)) {
       if (term.marked) continue;
       if (term.kind == TermKind::ellipsis) {
         output_ellipsis = true;
         if (!input_ellipsis) complain(Complaint::ellipsis_of_the_output_is_in_no_input, term.span);
       }
-      if (is_anonymous(term) && !may_add_numbers) {
+      if (!mistake_ && is_anonymous(term) && !may_add_numbers && !is_in_a_sum(term)) {
         complain(Complaint::anonymous_axis_of_the_output_is_in_no_input, term.span);
       }
       if (term.kind == TermKind::name && !is_in_an_input(pattern_.name_of(term))) {
@@ -317,11 +363,23 @@ class Checker {
           complain(Complaint::ellipsis_of_the_input_is_lost, term.span);
         }
         if (is_anonymous(term)) complain(Complaint::anonymous_axis_of_the_input_is_lost, term.span);
-        if (term.kind == TermKind::name && !find(output, pattern_.name_of(term))) {
+        if (term.kind == TermKind::name && !is_in_an_output(pattern_.name_of(term))) {
           complain(Complaint::axis_of_the_input_is_lost, term.span);
         }
       }
     }
+  }
+  constexpr bool is_in_an_output(std::string_view name) const {
+    for (const Side& side : pattern_.outputs()) {
+      if (find(side, name)) return true;
+    }
+    return false;
+  }
+  constexpr bool is_in_a_sum(const Term& term) const {
+    for (const Term* sum = pattern_.terms.data(); sum != &term; ++sum) {
+      if (sum->kind == TermKind::sum && &term < pattern_.terms.data() + sum->next) return true;
+    }
+    return false;
   }
 
   /// Both sides have the same axes, each once.
@@ -366,7 +424,7 @@ class Checker {
       });
     }
   }
-  /// Parts of a group are parts of its outermost axis.
+  /// Cases of a group are cases of its outermost axis.
   constexpr void check_groups_placed(const Side& side) {
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       if (pattern_.terms[i].kind != TermKind::group) continue;
@@ -410,7 +468,10 @@ class Checker {
   constexpr void check_given() {
     for (std::size_t i = 0; i < given_.size() && !mistake_; ++i) {
       bool used = false;
-      for (const Side& side : pattern_.sides) used |= find(side, given_[i]) != nullptr;
+      for (const Side& side : pattern_.sides) {
+        const Term* const found = find(side, given_[i]);
+        used |= found && !found->is_many;
+      }
       used |= names_a_dimension(given_[i]);
       if (!used || !form_.has_groups) {
         complain(Complaint::axis_size_is_not_of_the_pattern, {}, {}, static_cast<std::int64_t>(i));
@@ -433,7 +494,7 @@ class Checker {
 
   /// Every group and brace must come to have at most one unknown size, once all others are known:
   /// from an argument, from a dimension of its own in some input, or from another group or brace.
-  constexpr void check_solvable() {
+  constexpr void check_solvable(const List<char>& is_whole) {
     if (mistake_ || !form_.has_groups || more_given_ || op_ == Operation::layer ||
         !has_a_group_among_inputs())
       return;
@@ -450,6 +511,11 @@ class Checker {
         if (pattern_.terms[i].kind == TermKind::name) learn(pattern_.terms[i]);
         if (pattern_.terms[i].size_name.end > 0)
           learn_name(pattern_.text_of(pattern_.terms[i].size_name));
+        // Of a sum that is one axis nobody asks the sizes of its pieces.
+        for (std::uint32_t j = i; !is_whole.empty() && is_whole[i] && j < pattern_.terms[i].next;
+             ++j) {
+          if (pattern_.terms[j].kind == TermKind::name) learn(pattern_.terms[j]);
+        }
       }
     }
     for (const Term& term : pattern_.terms) {
@@ -481,6 +547,7 @@ class Checker {
       }
       if (!progress && stuck) {
         complain(stuck->kind == TermKind::brace ? Complaint::brace_has_more_than_one_unknown_size
+                 : stuck->kind == TermKind::sum ? Complaint::sum_has_more_than_one_unknown_size
                                                 : Complaint::group_has_more_than_one_unknown_size,
                  stuck->span);
       }
@@ -540,6 +607,7 @@ class Checker {
   std::span<const std::string_view> given_;
   bool more_given_;
   LoneSums lone_sums_;
+  Results results_;
   Mistake mistake_;
 };
 
@@ -550,8 +618,9 @@ class Checker {
 /// names come as well, so that none can be called missing.
 constexpr Mistake check_pattern(Operation op, const Pattern& pattern, std::size_t operand_count,
                                 std::span<const std::string_view> given = {},
-                                bool more_given = false, LoneSums lone_sums = LoneSums::allowed) {
-  return detail::Checker(op, pattern, given, more_given, lone_sums).check(operand_count);
+                                bool more_given = false, LoneSums lone_sums = LoneSums::allowed,
+                                Results results = Results::many) {
+  return detail::Checker(op, pattern, given, more_given, lone_sums, results).check(operand_count);
 }
 
 }  // namespace grammar

@@ -9,7 +9,7 @@ namespace ein::grammar {
 
 #define EIN_EVENTS(event)                                                                         \
   event(name) event(mesh_axis) event(axis_size) event(number) event(ellipsis) event(unnamed)      \
-      event(packed) event(open) event(close) event(open_bracket) event(close_bracket)             \
+      event(packed) event(many) event(open) event(close) event(open_bracket) event(close_bracket) \
           event(open_brace) event(close_brace) event(times) event(plus) event(minus) event(colon) \
               event(comma) event(arrow) event(pattern) event(spec_name) event(spec_number)        \
                   event(spec_unnamed) event(spec_open) event(spec_variadic) event(spec_times)     \

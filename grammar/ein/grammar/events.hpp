@@ -25,23 +25,34 @@ struct Reading {
   Mistake mistake{};
   std::uint32_t side_begin = 0;
   std::uint32_t side_first = 0;
-  std::uint32_t open_groups[max_group_depth] = {};
+  bool is_behind_arrow = false;
+  /// A group that is open: its term; of a sum how many members stand behind the last '+', of which
+  /// there should be one, and where that is.
+  struct OpenGroup {
+    std::uint32_t term = 0;
+    std::uint32_t members = 0;
+    SourceSpan plus{};
+  };
+  OpenGroup open_groups[max_group_depth] = {};
   std::uint32_t depth = 0;
   bool in_brackets = false;
   SourceSpan bracket{};  // the one that opened last
   std::uint32_t bracket_first = 0;
   bool in_brace = false;
-  std::uint32_t brace = 0;       // the one that opened last
-  std::int64_t coefficient = 1;  // of the next name in it
-  bool names_a_size = false;     // the next name in it
+  std::uint32_t brace = 0;        // the one that opened last
+  std::int64_t coefficient = 1;   // of the next name in it
+  SourceSpan coefficient_name{};  // the same
+  bool names_a_size = false;      // the next name in it
 
   constexpr void add(TermKind kind, SourceSpan span, std::int64_t value = 0) {
     const auto next = static_cast<std::uint32_t>(buffer.terms.size()) + 1;
-    buffer.terms.push_back({kind, span, next, value, in_brackets, {}, 1, {}});
+    if (depth > 0) ++open_groups[depth - 1].members;
+    buffer.terms.push_back({kind, span, next, value, in_brackets});
   }
   constexpr void end_side(std::uint32_t end, std::uint32_t next_begin) {
     const auto last = static_cast<std::uint32_t>(buffer.terms.size());
     buffer.sides.push_back({side_first, last, {side_begin, end}});
+    buffer.output_count += is_behind_arrow;
     side_begin = next_begin;
     side_first = last;
   }
@@ -76,11 +87,30 @@ constexpr void with_number(Reading& r, SourceSpan span, F&& f) {
 }
 constexpr void open_group(Reading& r, SourceSpan span) {
   if (r.depth == max_group_depth) return r.complain(Complaint::groups_are_nested_too_deeply, span);
-  r.open_groups[r.depth++] = static_cast<std::uint32_t>(r.buffer.terms.size());
+  const auto term = static_cast<std::uint32_t>(r.buffer.terms.size());
   r.add(TermKind::group, span);
+  r.open_groups[r.depth++] = {term};
+}
+/// A piece of a sum has ended, at a '+' or at the parenthesis.
+constexpr void end_piece(Reading& r, SourceSpan span) {
+  Reading::OpenGroup& group = r.open_groups[r.depth - 1];
+  const SourceSpan before =
+      group.plus.end > 0 ? group.plus : r.buffer.terms[group.term].span;  // '+', or '('
+  if (group.members == 0)
+    return r.complain(Complaint::piece_is_missing, {before.end - 1, span.end});
+  if (group.members > 1)
+    return r.complain(Complaint::piece_is_several_axes, {before.end, span.begin});
+  group.members = 0;
+}
+constexpr void add_plus(Reading& r, SourceSpan span) {
+  end_piece(r, span);
+  Reading::OpenGroup& group = r.open_groups[r.depth - 1];
+  r.buffer.terms[group.term].kind = TermKind::sum;
+  group.plus = span;
 }
 constexpr void close_group(Reading& r, SourceSpan span) {
-  Term& group = r.buffer.terms[r.open_groups[--r.depth]];
+  if (r.open_groups[r.depth - 1].plus.end > 0) end_piece(r, span);
+  Term& group = r.buffer.terms[r.open_groups[--r.depth].term];
   group.span.end = span.end;
   group.next = static_cast<std::uint32_t>(r.buffer.terms.size());
 }
@@ -89,6 +119,7 @@ constexpr void open_brace(Reading& r, SourceSpan span) {
   r.in_brace = true;
   r.brace = static_cast<std::uint32_t>(r.buffer.terms.size());
   r.coefficient = 1;
+  r.coefficient_name = {};
   r.names_a_size = false;
   r.add(TermKind::brace, span);
 }
@@ -105,15 +136,17 @@ constexpr void add_in_brace(Reading& r, TermKind kind, SourceSpan span, std::int
   }
   r.add(kind, span, value);
   r.buffer.terms.back().coefficient = r.coefficient;
+  r.buffer.terms.back().coefficient_name = r.coefficient_name;
+  r.coefficient_name = {};
 }
-/// The number before '*' is the coefficient of the name behind it.
+/// The number before '*', or the name of one, is the coefficient of the name behind it.
 constexpr void take_coefficient(Reading& r) {
   const Term last = r.buffer.terms.back();
-  if (last.kind != TermKind::constant)
-    return r.complain(Complaint::coefficient_is_no_number, last.span);
-  if (last.value == 0) return r.complain(Complaint::number_is_zero, last.span);
+  const bool is_number = last.kind == TermKind::constant;
+  if (is_number && last.value == 0) return r.complain(Complaint::number_is_zero, last.span);
   r.buffer.terms.pop_back();
-  r.coefficient = last.coefficient * last.value;
+  r.coefficient = is_number ? last.coefficient * last.value : last.coefficient;
+  if (!is_number) r.coefficient_name = last.span;
 }
 constexpr void add_number(Reading& r, SourceSpan span) {
   if (!r.in_brace)
@@ -135,6 +168,9 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
       return r.add(TermKind::ellipsis, span);
     case Event::unnamed:
       return r.add(TermKind::unnamed, span);
+    case Event::many:
+      r.buffer.terms.back().is_many = true;
+      return;
     case Event::packed:
       return r.add(TermKind::packed, span);
     case Event::axis_size:
@@ -160,8 +196,11 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
     case Event::times:
       return take_coefficient(r);
     case Event::plus:
+      if (!r.in_brace) return add_plus(r, span);
+      r.coefficient = 1;
+      return;
     case Event::minus:
-      r.coefficient = event == Event::plus ? 1 : -1;
+      r.coefficient = -1;
       return;
     case Event::colon:
       r.names_a_size = true;
@@ -170,7 +209,7 @@ constexpr void on(Event event, Reading& r, SourceSpan span) {
       return r.end_side(span.begin, span.end);
     case Event::arrow:
       r.end_side(span.begin, span.end);
-      r.buffer.has_arrow = true;
+      r.is_behind_arrow = true;
       return;
     case Event::pattern:
       return r.end_side(span.end, span.end);
@@ -288,14 +327,14 @@ constexpr Mistake explain_failure(const Reading& r, std::uint32_t at) {
     }
   }
   if (r.depth > 0 && (at == text.size() || c == ',' || is_arrow)) {
-    const Term& group = r.buffer.terms[r.open_groups[r.depth - 1]];
+    const Term& group = r.buffer.terms[r.open_groups[r.depth - 1].term];
     return mistake(Complaint::parenthesis_is_not_closed, group.span.begin, group.span.begin + 1);
   }
   if (c == ']') return mistake(Complaint::bracket_closes_nothing, at, at + 1);
   if (c == ')') return mistake(Complaint::parenthesis_closes_nothing, at, at + 1);
   if (c == '}') return mistake(Complaint::brace_closes_nothing, at, at + 1);
   if (is_arrow) return mistake(Complaint::arrow_is_repeated, at, at + 2);
-  if (c == ',') return mistake(Complaint::comma_after_the_arrow, at, at + 1);
+  if (c == '+') return mistake(Complaint::sum_is_outside_parentheses, at, at + 1);
   if (c == '-' || c == '>') return mistake(Complaint::arrow_is_malformed, at, at + 1);
   if (!is_word_byte(c)) return mistake(Complaint::unexpected_character, at, at + 1);
 

@@ -74,14 +74,18 @@ struct AxisType {
 
 class TypeInference {
  public:
-  constexpr TypeInference(const Pattern& pattern, std::span<const OperandSpec> operands,
-                          std::span<const GivenSize> given, Moves moves, const MarkedAxes* marked)
+  constexpr TypeInference(Operation op, const Pattern& pattern,
+                          std::span<const OperandSpec> operands, std::span<const GivenSize> given,
+                          Moves moves, const MarkedAxes* marked, std::size_t which)
       : pattern_(pattern),
         operands_(operands),
         given_(given),
         moves_(moves),
         marked_(marked),
-        axis_of_(pattern.terms.size(), -1) {}
+        which_(which),
+        axis_of_(pattern.terms.size(), -1) {
+    if (pattern.has_arrow() && pattern.has_sums()) cases_ = find_cases(op, pattern);
+  }
 
   constexpr InferredType infer() {
     check_dtypes();
@@ -91,13 +95,14 @@ class TypeInference {
     }
     for (int pass = 0; pass < 2; ++pass) {
       for (const GroupUse& use : groups_) take_group(use);
+      for (const GroupUse& use : sums_of_axes_) take_sum(use);
     }
     for (const GroupUse& use : braces_) take_brace(use);
     if (moves_ == Moves::yes) place_result();
-    if (pattern_.has_arrow) check_places_of_result();
+    if (pattern_.has_arrow()) check_places_of_result();
     InferredType type;
     type.mistake = mistake_;
-    if (mistake_ || !(pattern_.has_arrow || marked_)) return type;
+    if (mistake_ || !(pattern_.has_arrow() || marked_)) return type;
     for (const OperandSpec& operand : operands_) {
       if (!operand.axes) return type;
     }
@@ -157,9 +162,14 @@ class TypeInference {
         if (term.value > 0 && axis.type.size >= 0 && axis.type.size != term.value)
           complain(Complaint::axis_has_two_sizes, term.span);
         if (term.value > 0) axis.type.size = term.value;
-        const bool says_how_it_lies = moves_ == Moves::no || (pattern_.has_arrow && i < last_input);
+        const bool says_how_it_lies =
+            moves_ == Moves::no || (pattern_.has_arrow() && i < last_input);
         if (term.is_placed() && says_how_it_lies)
           learn_place(axis_of_[i], pattern_.text_of(term.placed), term.span);
+      } else if (is_whole(i)) {
+        const std::uint32_t first = cases_.same[i];
+        axis_of_[i] = first == i ? static_cast<int>(axes_.size()) : axis_of_[first];
+        if (first == i) axes_.push_back({pattern_.name_of(term)});
       }
     }
   }
@@ -260,6 +270,10 @@ class TypeInference {
       if (type.size >= 0 && type.size != 1) complain(Complaint::axis_is_not_of_size_one, term.span);
     } else if (term.kind == TermKind::brace) {
       braces_.push_back({i, type});
+    } else if (term.kind == TermKind::sum) {
+      sums_of_axes_.push_back({i, type});
+    } else if (holds_sum(i)) {
+      return;
     } else {
       groups_.push_back({i, type});
     }
@@ -295,7 +309,7 @@ class TypeInference {
     for (std::uint32_t j = use.term + 1; j < group.next; ++j) {
       if (axis_of_[j] < 0) continue;
       leaf = j;
-      // Parts of a group are parts of its outermost axis.
+      // Cases of a group are cases of its outermost axis.
       if (use.type.says_place) {
         learn_place(axis_of_[j], leaves == 0 ? use.type.placed : std::string_view(),
                     pattern_.terms[j].span);
@@ -321,7 +335,7 @@ class TypeInference {
     }
   }
 
-  // --- braces ---
+  // --- sums of axes ---
 
   /// A number and names, each with a coefficient: written as the size of a type.
   struct SizeSum {
@@ -335,6 +349,16 @@ class TypeInference {
       add(coefficient, axis.type.name.empty() ? axis.name : axis.type.name, axis.type.is_sum);
     }
     constexpr void add(std::int64_t coefficient, std::string_view name, bool is_sum) {
+      // Of "s+1" the number is added to the others.
+      std::size_t digits = name.size();
+      while (is_sum && digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+      if (digits > 1 && digits < name.size() &&
+          (name[digits - 1] == '+' || name[digits - 1] == '-')) {
+        const std::int64_t number = parse_number(name.substr(digits));
+        constant += coefficient * (name[digits - 1] == '+' ? number : -number);
+        name = name.substr(0, digits - 1);
+        is_sum = name.find_first_of("+-") != name.npos;
+      }
       if (coefficient < 0 || !text.empty()) text.add(coefficient < 0 ? "-" : "+");
       const std::int64_t times = coefficient < 0 ? -coefficient : coefficient;
       if (times != 1) {
@@ -358,8 +382,95 @@ class TypeInference {
       return all;
     }
   };
+  constexpr bool is_whole(std::size_t i) const {
+    return !cases_.is_whole.empty() && cases_.is_whole[i];
+  }
+  constexpr bool holds_sum(std::uint32_t i) const {
+    for (std::uint32_t j = i; j < pattern_.terms[i].next; ++j) {
+      if (pattern_.terms[j].kind == TermKind::sum) return true;
+    }
+    return false;
+  }
+  /// Adds the size of a piece as it is written in a type. Whether it can be.
+  constexpr bool add_piece(SizeSum& sum, std::uint32_t piece) const {
+    const Term& term = pattern_.terms[piece];
+    if (axis_of_[piece] >= 0) {
+      sum.add(1, axis_at(piece));
+    } else if (term.kind == TermKind::number) {
+      sum.constant += term.value;
+    } else if (term.kind == TermKind::group && !holds_sum(piece)) {
+      Text product;
+      write_group(piece, product);
+      const std::int64_t number = parse_size(product.view());
+      if (number >= 0)
+        sum.constant += number;
+      else if (product.view() == "_")
+        return false;
+      else
+        sum.add(1, product.view(), false);
+    } else {
+      return false;
+    }
+    return true;
+  }
+  /// The number that a text of digits is, or -1.
+  static constexpr std::int64_t parse_size(std::string_view text) {
+    for (char c : text) {
+      if (c < '0' || c > '9') return -1;
+    }
+    return text.empty() ? -1 : parse_number(text);
+  }
+  /// The size of the only piece that is not known follows from the others.
+  constexpr void take_sum(const GroupUse& use) {
+    const Term& whole = pattern_.terms[use.term];
+    SizeSum known;
+    std::uint32_t unknown = 0;
+    for (std::uint32_t p = use.term + 1; p < whole.next; p = pattern_.terms[p].next) {
+      const bool is_open = axis_of_[p] >= 0 && axis_at(p).type.size < 0;
+      const bool is_named = is_open && !axis_at(p).type.name.empty();
+      if (is_open && !is_named) {
+        if (unknown > 0) return;
+        unknown = p;
+      } else if (!add_piece(known, p)) {
+        return;
+      }
+    }
+    if (use.type.size >= 0 && known.text.empty()) {
+      const std::int64_t rest = use.type.size - known.constant;
+      if (unknown == 0 ? rest != 0 : rest < 0)
+        return complain(Complaint::sum_has_another_size_than_its_pieces, whole.span);
+      if (unknown > 0) axes_[static_cast<std::size_t>(axis_of_[unknown])].type.size = rest;
+      return;
+    }
+    if (unknown == 0 || use.type.size >= 0 || use.type.name.empty() || !known.text.empty()) return;
+    Axis& axis = axes_[static_cast<std::size_t>(axis_of_[unknown])];
+    SizeSum rest;
+    rest.add(1, use.type.name, use.type.is_sum);
+    rest.constant -= known.constant;
+    sums_.push_back(rest.whole());
+    axis.type.name = sums_.back().view();
+    axis.type.is_sum = axis.type.name.find_first_of("+-*") != std::string_view::npos;
+  }
+  /// The size of a sum of the result.
+  constexpr void write_sum(std::uint32_t term, Text& text) const {
+    SizeSum size;
+    for (std::uint32_t p = term + 1; p < pattern_.terms[term].next; p = pattern_.terms[p].next) {
+      if (!add_piece(size, p)) return text.add("_");
+    }
+    text.add(size.whole().view());
+  }
+
+  // --- braces ---
+
   static constexpr std::int64_t absolute(std::int64_t number) {
     return number < 0 ? -number : number;
+  }
+  /// Whether a brace has a number that only the call knows.
+  constexpr bool has_open_number(std::uint32_t brace) const {
+    for (std::uint32_t j = brace + 1; j < pattern_.terms[brace].next; ++j) {
+      if (pattern_.terms[j].is_open) return true;
+    }
+    return false;
   }
   /// The constants that a brace adds.
   constexpr std::int64_t constant_of(std::uint32_t brace) const {
@@ -382,6 +493,7 @@ class TypeInference {
   /// The size of the one axis that nothing else gives a size or a name, as the run-time solver
   /// finds it: a number, or with steps of 1 what remains of the dimension.
   constexpr void take_brace(const GroupUse& use) {
+    if (has_open_number(use.term)) return;
     const Term& brace = pattern_.terms[use.term];
     if (brace.size_name.end > 0 && use.type.size >= 0) {
       for (std::size_t a = 0; a < axes_.size(); ++a) {
@@ -426,6 +538,7 @@ class TypeInference {
   /// The size of a brace of the result.
   constexpr void write_brace(std::uint32_t term, Text& text) const {
     const Term& brace = pattern_.terms[term];
+    if (brace.size_name.end == 0 && has_open_number(term)) return text.add("_");
     if (brace.size_name.end > 0) {
       const std::string_view name = pattern_.text_of(brace.size_name);
       for (const Axis& axis : axes_) {
@@ -536,7 +649,7 @@ class TypeInference {
     }
   }
   constexpr void check_places_of_result() {
-    const Side& output = pattern_.output();
+    const Side& output = pattern_.outputs()[which_];
     List<std::string_view> seen;
     List<SourceSpan> places;
     for (std::uint32_t i = output.first; i < output.last; i = pattern_.terms[i].next) {
@@ -627,7 +740,7 @@ class TypeInference {
   }
   /// What becomes of a term of the result's side.
   constexpr MarkedAxes::Fate fate_at(std::uint32_t term) const {
-    return pattern_.has_arrow ? MarkedAxes::kept : fate_of(pattern_, *marked_, term);
+    return pattern_.has_arrow() ? MarkedAxes::kept : fate_of(pattern_, *marked_, term);
   }
   constexpr const Axis& axis_at(std::uint32_t term) const {
     return axes_[static_cast<std::size_t>(axis_of_[term])];
@@ -676,8 +789,8 @@ class TypeInference {
 
   /// Whether the type of the result is known.
   constexpr bool write_result(Text& text) const {
-    const bool has_arrow = pattern_.has_arrow;
-    const Side& side = has_arrow ? pattern_.output() : pattern_.sides[0];
+    const bool has_arrow = pattern_.has_arrow();
+    const Side& side = has_arrow ? pattern_.outputs()[which_] : pattern_.sides[0];
     for (std::uint32_t i = side.first; i < side.last; i = pattern_.terms[i].next) {
       const Term& term = pattern_.terms[i];
       const MarkedAxes::Fate fate = fate_at(i);
@@ -693,8 +806,16 @@ class TypeInference {
           if (d > 0) text.add(" ");
           text.add(ellipsis_texts_[d].view());
         }
+      } else if (is_whole(i) && axis_at(i).type.name.empty() && axis_at(i).type.size < 0) {
+        write_sum(i, text);
+      } else if (is_whole(i) && axis_at(i).type.name.empty()) {
+        text.add(axis_at(i).type.size);
       } else if (axis_of_[i] >= 0) {
         write_marked(i, fate, text);
+      } else if (term.kind == TermKind::sum) {
+        write_sum(i, text);
+      } else if (holds_sum(i)) {
+        text.add("_");
       } else if (term.kind == TermKind::group) {
         write_group(i, text);
       } else if (term.kind == TermKind::brace) {
@@ -711,10 +832,12 @@ class TypeInference {
   std::span<const GivenSize> given_;
   Moves moves_;
   const MarkedAxes* marked_;
+  std::size_t which_;  // of the results
   List<int> axis_of_;
   List<Axis> axes_;
-  List<GroupUse> groups_, braces_;
-  List<Text> sums_;  // names of sizes that braces made
+  List<GroupUse> groups_, sums_of_axes_, braces_;
+  Cases cases_;
+  List<Text> sums_;  // names of sizes that sums and braces made
   List<Text> ellipsis_texts_;
   List<AxisType> ellipsis_types_;
   bool has_ellipsis_ = false;
@@ -726,11 +849,13 @@ class TypeInference {
 }  // namespace detail
 
 /// Precondition: check_pattern() found no mistake, and no operand's type has one. `marked`, if
-/// given, says what the result has of axes in brackets where the pattern has no arrow.
-constexpr InferredType infer_type(const Pattern& pattern, std::span<const OperandSpec> operands,
+/// given, says what the result has of axes in brackets where the pattern has no arrow. `which`: of
+/// several results.
+constexpr InferredType infer_type(Operation op, const Pattern& pattern,
+                                  std::span<const OperandSpec> operands,
                                   std::span<const GivenSize> given = {}, Moves moves = Moves::no,
-                                  const MarkedAxes* marked = nullptr) {
-  return detail::TypeInference(pattern, operands, given, moves, marked).infer();
+                                  const MarkedAxes* marked = nullptr, std::size_t which = 0) {
+  return detail::TypeInference(op, pattern, operands, given, moves, marked, which).infer();
 }
 
 /// The place of the axis of this name among the dimensions of a type; SIZE_MAX where none has it,

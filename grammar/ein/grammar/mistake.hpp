@@ -29,6 +29,9 @@ namespace ein::grammar {
   X(brackets_are_empty)                          \
   X(brackets_are_nested)                         \
   X(group_is_inside_brackets)                    \
+  X(sum_is_outside_parentheses)                  \
+  X(piece_is_missing)                            \
+  X(piece_is_several_axes)                       \
   X(brace_is_not_closed)                         \
   X(brace_closes_nothing)                        \
   X(brace_is_empty)                              \
@@ -37,7 +40,6 @@ namespace ein::grammar {
   X(coefficient_is_no_number)                    \
   X(arrow_is_malformed)                          \
   X(arrow_is_repeated)                           \
-  X(comma_after_the_arrow)                       \
   X(mesh_axis_is_missing)                        \
   X(placed_axis_is_missing)                      \
   X(only_a_named_axis_is_placed)                 \
@@ -47,15 +49,20 @@ namespace ein::grammar {
   /* The form that an operation wants */         \
   X(arrow_is_missing)                            \
   X(arrow_is_not_wanted)                         \
+  X(comma_after_the_arrow)                       \
+  X(call_has_one_result)                         \
   X(number_of_operands_differs)                  \
   X(unnamed_axis_is_not_allowed)                 \
   X(packed_axes_are_not_allowed)                 \
   X(packed_axes_are_missing)                     \
   X(packed_axes_are_repeated)                    \
+  X(many_axes_are_not_allowed)                   \
   X(group_is_not_allowed)                        \
   X(number_is_not_allowed)                       \
   X(brace_is_not_allowed)                        \
   X(brace_is_inside_a_group)                     \
+  X(sum_is_not_allowed)                          \
+  X(piece_is_no_axis)                            \
   X(brackets_are_not_allowed)                    \
   X(brackets_are_missing)                        \
   X(one_axis_in_brackets_is_wanted)              \
@@ -70,22 +77,33 @@ namespace ein::grammar {
   X(ellipsis_of_the_output_is_in_no_input)       \
   X(ellipsis_of_the_input_is_lost)               \
   X(axis_is_repeated)                            \
+  X(name_is_of_one_axis_and_of_many)             \
   X(axis_of_the_output_is_in_no_input)           \
   X(axis_names_are_glued)                        \
   X(axis_of_the_input_is_lost)                   \
   X(axis_is_summed_alone)                        \
   X(anonymous_axis_of_the_input_is_lost)         \
   X(anonymous_axis_of_the_output_is_in_no_input) \
+  X(piece_comes_from_nowhere)                    \
+  X(piece_goes_nowhere)                          \
+  X(operand_goes_nowhere)                        \
+  X(sums_have_too_many_cases)                    \
   X(axis_in_brackets_is_elsewhere)               \
   X(axes_are_in_another_order)                   \
   X(mesh_axis_is_repeated)                       \
   X(inner_axis_of_a_group_is_placed)             \
+  X(piece_is_placed)                             \
   X(axis_is_placed_differently)                  \
   /* The axis sizes given beside the pattern */  \
+  X(number_is_missing)                           \
+  X(number_is_an_axis)                           \
+  X(number_is_not_of_the_pattern)                \
+  X(number_is_given_twice)                       \
   X(axis_size_is_not_of_the_pattern)             \
   X(axis_size_is_given_twice)                    \
   X(axis_size_is_missing)                        \
   X(group_has_more_than_one_unknown_size)        \
+  X(sum_has_more_than_one_unknown_size)          \
   X(brace_has_more_than_one_unknown_size)        \
   /* The types of the operands */                \
   X(type_is_malformed)                           \
@@ -95,6 +113,7 @@ namespace ein::grammar {
   X(axis_is_not_of_size_one)                     \
   X(group_has_another_size_than_its_axes)        \
   X(group_cannot_be_split_evenly)                \
+  X(sum_has_another_size_than_its_pieces)        \
   X(brace_reads_nothing)                         \
   X(operands_have_different_dtypes)              \
   X(reduction_wants_a_floating_point_dtype)

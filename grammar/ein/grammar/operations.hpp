@@ -30,8 +30,12 @@ struct Form {
   bool has_groups = false;  // and takes axis sizes
   Brackets brackets = no_brackets;
   bool has_braces = false;  // a dimension may be a function of indices
+  bool has_sums = false;    // axes may lie side by side in a dimension
+  bool joins = false;       // operands and results are parts of one another: there may be several
 
   static constexpr std::size_t any_number = SIZE_MAX;
+  /// Whether each element of the result is made of elements of all operands.
+  constexpr bool multiplies() const { return operands == any_number && !joins; }
   constexpr bool marks_one_axis() const {
     return brackets == axis_of_the_input || brackets == axis_of_the_output;
   }
@@ -75,13 +79,13 @@ struct CallSays {
 ///   combination; no_builder where brackets mark no axis.
 /// - what else: fields of OperationInfo.
 #define EIN_FOR_EACH_OPERATION(EIN_OPERATION)                                                    \
-  EIN_OPERATION(einsum, no_builder, sum, at_any, sizes | dtype, .result = sums_if_reduced)       \
+  EIN_OPERATION(einsum, no_builder, sum, summed, sizes | dtype, .result = sums_if_reduced)       \
   EIN_OPERATION(map, no_builder, sum, at_any, sizes | dtype, .stands = with_a_function)          \
   EIN_OPERATION(map_reduce, no_builder, sum, at_any, sizes | by | dtype, .result = of_reduction, \
                 .shown = "map", .stands = with_a_function)                                       \
-  EIN_OPERATION(reduce, no_builder, sum, at_one, sizes | by | dtype | lists,                     \
+  EIN_OPERATION(reduce, no_builder, sum, reduced, sizes | by | dtype | lists,                    \
                 .result = of_reduction)                                                          \
-  EIN_OPERATION(rearrange, no_builder, sum, at_one, sizes | dtype | lists)                       \
+  EIN_OPERATION(rearrange, no_builder, sum, joined, sizes | dtype | lists)                       \
   EIN_OPERATION(repeat, no_builder, sum, of_one, sizes | dtype | lists)                          \
   EIN_OPERATION(pack, no_builder, sum, of_side, nothing)                                         \
   EIN_OPERATION(unpack, no_builder, sum, of_side, pieces)                                        \
@@ -179,7 +183,10 @@ struct OperationTable : OperationInfo, grammar::CallSays {
   static constexpr Form of_side{};
   static constexpr Form of_one{1, Form::arrow, true};
   static constexpr Form at_any{Form::any_number, Form::arrow, true, Form::no_brackets, true};
-  static constexpr Form at_one{1, Form::arrow, true, Form::no_brackets, true};
+  static constexpr Form summed{Form::any_number, Form::arrow, true, Form::no_brackets, true, true};
+  static constexpr Form reduced{1, Form::arrow, true, Form::no_brackets, true, true};
+  static constexpr Form joined{Form::any_number, Form::arrow, true, Form::no_brackets, true, true,
+                               /*joins=*/true};
   static constexpr Form moved{1, Form::arrow};
   static constexpr Form of_axes{1, Form::no_arrow, true, Form::axes_of_the_input};
   static constexpr Form of_axis{1, Form::no_arrow, true, Form::axis_of_the_input};

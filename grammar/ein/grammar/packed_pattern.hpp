@@ -6,13 +6,13 @@
 namespace ein::grammar {
 
 /// What the compiler keeps of a literal it has parsed. Patterns of more words or bytes than fit,
-/// and those with braces, are parsed again when their plan is made.
+/// and those with braces or names of many axes, are parsed again when their plan is made.
 class PackedPattern {
  public:
   constexpr PackedPattern() = default;
   constexpr explicit PackedPattern(const Pattern& pattern) {
     if (pattern.terms.size() > max_terms || pattern.sides.size() > max_sides ||
-        pattern.text.size() > UINT16_MAX || pattern.has_braces())
+        pattern.text.size() > UINT16_MAX || pattern.has_braces() || pattern.has_many())
       return;
     for (const Term& term : pattern.terms) {
       terms_[term_count_++] = {narrow(term.span.begin),
@@ -27,7 +27,7 @@ class PackedPattern {
                                static_cast<std::uint8_t>(side.first),
                                static_cast<std::uint8_t>(side.last)};
     }
-    has_arrow_ = pattern.has_arrow;
+    output_count_ = static_cast<std::uint8_t>(pattern.output_count);
   }
 
   /// Whether it holds a pattern at all.
@@ -36,7 +36,7 @@ class PackedPattern {
   /// The pattern in its usual form. `text` is what it was parsed from.
   PatternBuffer unpacked(std::string_view text) const {
     PatternBuffer buffer;
-    buffer.has_arrow = has_arrow_;
+    buffer.output_count = output_count_;
     for (std::size_t i = 0; i < term_count_; ++i) {
       const SmallTerm& t = terms_[i];
       const SourceSpan placed{t.end, std::uint32_t{t.end} + t.placed};
@@ -45,9 +45,7 @@ class PackedPattern {
                               t.next,
                               value_of(t, text),
                               t.marked,
-                              t.placed > 0 ? placed : SourceSpan{},
-                              1,
-                              {}});
+                              t.placed > 0 ? placed : SourceSpan{}});
     }
     for (std::size_t i = 0; i < side_count_; ++i) {
       const SmallSide& s = sides_[i];
@@ -93,7 +91,7 @@ class PackedPattern {
   SmallSide sides_[max_sides]{};
   std::uint8_t term_count_ = 0;
   std::uint8_t side_count_ = 0;
-  bool has_arrow_ = false;
+  std::uint8_t output_count_ = 0;
 };
 
 }  // namespace ein::grammar

@@ -25,7 +25,8 @@ enum class TermKind : std::uint8_t {
   unnamed,   // _
   ellipsis,  // ...
   packed,    // *
-  group,     // ( ... ), followed by its members
+  group,     // ( ... ), followed by its members: factors of its size
+  sum,       // ( ... + ... ), followed by its members, the pieces that lie side by side
   brace,     // { ... }, followed by its members: names and constants that are added up
   constant,  // a number in a brace
 };
@@ -41,13 +42,18 @@ struct Term {
   bool marked = false;  // in brackets [ ]
   SourceSpan placed{};  // of a name: "@data@pod" right behind it, or empty
   std::int64_t coefficient = 1;  // in a brace: what a name is multiplied by; of a constant the sign
-  SourceSpan size_name{};        // of a brace: the name of its dimension's size, or empty
+  SourceSpan coefficient_name{};  // in a brace: of a name, another factor, which comes by this name
+  SourceSpan size_name{};         // of a brace: the name of its dimension's size, or empty
+  bool is_open = false;           // in a brace: it has a number that only the call knows, here 1
+  bool is_many = false;           // a name behind '*': that of any number of axes
 
-  constexpr bool has_members() const { return kind == TermKind::group || kind == TermKind::brace; }
+  constexpr bool has_members() const {
+    return kind == TermKind::group || kind == TermKind::sum || kind == TermKind::brace;
+  }
   constexpr bool is_placed() const { return placed.begin < placed.end; }
   /// Whether it is one axis: a name, or a number above 1.
   constexpr bool is_axis() const {
-    return kind == TermKind::name || (kind == TermKind::number && value > 1);
+    return (kind == TermKind::name && !is_many) || (kind == TermKind::number && value > 1);
   }
 };
 
@@ -62,7 +68,7 @@ constexpr void for_each_mesh_axis(std::string_view text, SourceSpan placed, F&& 
   }
 }
 
-/// One operand or result: the terms [first, last) and the text they came from.
+/// One operand, or one result: the terms [first, last) and the text they came from.
 struct Side {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -74,13 +80,15 @@ struct Side {
 struct Pattern {
   std::string_view text;
   std::span<const Term> terms;
-  std::span<const Side> sides;  // the inputs; then, if there is an arrow, the output
-  bool has_arrow = false;
+  std::span<const Side> sides;     // the inputs, then the outputs
+  std::uint32_t output_count = 0;  // the sides behind the arrow; 0 without one
 
+  constexpr bool has_arrow() const { return output_count > 0; }
   constexpr std::span<const Side> inputs() const {
-    return sides.first(has_arrow ? sides.size() - 1 : sides.size());
+    return sides.first(sides.size() - output_count);
   }
-  /// Precondition: has_arrow.
+  constexpr std::span<const Side> outputs() const { return sides.last(output_count); }
+  /// The only output. Precondition: has_arrow().
   constexpr const Side& output() const { return sides.back(); }
   constexpr std::string_view text_of(SourceSpan span) const {
     return text.substr(span.begin, span.end - span.begin);
@@ -91,12 +99,16 @@ struct Pattern {
   }
 
   /// Whether a dimension is a function of indices.
-  constexpr bool has_braces() const {
+  constexpr bool has_braces() const { return has(TermKind::brace); }
+  /// Whether a name stands for any number of axes.
+  constexpr bool has_many() const {
     for (const Term& term : terms) {
-      if (term.kind == TermKind::brace) return true;
+      if (term.is_many) return true;
     }
     return false;
   }
+  /// Whether axes lie side by side in a dimension.
+  constexpr bool has_sums() const { return has(TermKind::sum); }
   /// Whether an axis is split over the processes of a mesh.
   constexpr bool has_placements() const {
     for (const Term& term : terms) {
@@ -120,7 +132,7 @@ struct Pattern {
   }
 
   /// Whether an input has an axis that the output lacks: a name, an ellipsis, `_` or a number above
-  /// 1. Precondition: has_arrow.
+  /// 1. Precondition: has_arrow().
   constexpr bool drops_an_axis() const {
     for (const Side& side : inputs()) {
       for (const Term& term : terms_of(side)) {
@@ -157,6 +169,12 @@ struct Pattern {
   }
 
  private:
+  constexpr bool has(TermKind kind) const {
+    for (const Term& term : terms) {
+      if (term.kind == kind) return true;
+    }
+    return false;
+  }
   static constexpr bool is_letters(std::string_view name) {
     for (char c : name) {
       if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) return false;
@@ -187,10 +205,12 @@ struct Pattern {
         return term.value > 1;
       case TermKind::name:
       case TermKind::ellipsis:
-        for (const Term& kept : terms_of(output())) {
-          if (kept.kind == term.kind &&
-              (term.kind == TermKind::ellipsis || name_of(kept) == name_of(term)))
-            return false;
+        for (const Side& side : outputs()) {
+          for (const Term& kept : terms_of(side)) {
+            if (kept.kind == term.kind &&
+                (term.kind == TermKind::ellipsis || name_of(kept) == name_of(term)))
+              return false;
+          }
         }
         return true;
       default:
@@ -203,9 +223,11 @@ struct Pattern {
 struct PatternBuffer {
   List<Term> terms;
   List<Side> sides;
-  bool has_arrow = false;
+  std::uint32_t output_count = 0;
 
-  constexpr Pattern pattern(std::string_view text) const { return {text, terms, sides, has_arrow}; }
+  constexpr Pattern pattern(std::string_view text) const {
+    return {text, terms, sides, output_count};
+  }
 };
 
 }  // namespace grammar

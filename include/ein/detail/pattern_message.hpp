@@ -102,8 +102,7 @@ constexpr Text last_name(const Pattern& pattern, SourceSpan span) {
 constexpr Text with_names_apart(const Pattern& pattern) {
   Text text;
   for (std::size_t s = 0; s < pattern.sides.size(); ++s) {
-    const bool is_output = pattern.has_arrow && s + 1 == pattern.sides.size();
-    if (s > 0) text.add(is_output ? " ->" : ",");
+    if (s > 0) text.add(s == pattern.inputs().size() ? " ->" : ",");
     for (const Term& term : pattern.terms_of(pattern.sides[s])) {
       const std::string_view word = pattern.text_of(term.span);
       if (term.kind != TermKind::name) {
@@ -185,8 +184,14 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
   const std::string_view text = read.text_of(mistake.span);
   const Text here = quoted(detail::without_blanks(text));
   const Text op_name = name(op);
+  // `mistake.argument` counts numbers, or sizes.
   const auto argument = [&]() -> const AxisSize& {
-    return given[static_cast<std::size_t>(mistake.argument)];
+    const bool is_number = mistake.complaint == Complaint::number_is_not_of_the_pattern ||
+                           mistake.complaint == Complaint::number_is_given_twice;
+    std::size_t at = 0;
+    for (std::int64_t left = mistake.argument; given[at].is_number != is_number || left-- > 0;)
+      ++at;
+    return given[at];
   };
   const Text repeat_help =
       op == Operation::rearrange || op == Operation::reduce ? "help: repeat makes new axes" : "";
@@ -236,6 +241,14 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {syntax, "brackets are inside brackets"};
     case Complaint::group_is_inside_brackets:
       return {syntax, "a group is inside brackets", "help: name its axes one by one: '[h w]'"};
+    case Complaint::sum_is_outside_parentheses:
+      return {syntax, "a sum of axes stands in parentheses: '(a + b)'",
+              "help: a function of indices stands in braces: '{y + ky}'"};
+    case Complaint::piece_is_missing:
+      return {syntax, "a piece is missing beside '+'"};
+    case Complaint::piece_is_several_axes:
+      return {syntax, "a piece of a sum is one axis, or a group of them",
+              "help: write '(" + Text(detail::without_blanks(text)) + ")'"};
     case Complaint::brace_is_not_closed:
       return {syntax, "'{' is never closed"};
     case Complaint::brace_closes_nothing:
@@ -247,13 +260,12 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::index_is_malformed:
       return {syntax, here + " does not go on an index in braces", detail::brace_help};
     case Complaint::coefficient_is_no_number:
-      return {syntax, "a number stands left of '*' and a name right of it", detail::brace_help};
+      return {syntax, "a number stands left of '*', or its name, and an axis right of it",
+              detail::brace_help};
     case Complaint::arrow_is_malformed:
       return {syntax, "an arrow is written '->'"};
     case Complaint::arrow_is_repeated:
       return {syntax, "'->' is written twice"};
-    case Complaint::comma_after_the_arrow:
-      return {syntax, "',' after the arrow: an operation has one result"};
     case Complaint::mesh_axis_is_missing:
       return {syntax, "the name of a mesh axis follows '@' at once",
               "help: write 'b@data' for an axis 'b' and a mesh axis 'data'"};
@@ -281,6 +293,12 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
               : op == Operation::place
                   ? "help: it says where each axis of the operand lies, nothing else"
                   : "help: it names the axes of the operand, nothing else"};
+    case Complaint::comma_after_the_arrow:
+      return {ErrorKind::pattern, "',' after the arrow: " + op_name + " has one result",
+              "help: rearrange has several: it splits a sum of axes, '(a + b) c -> a c, b c'"};
+    case Complaint::call_has_one_result:
+      return {ErrorKind::pattern, "the pattern has several outputs, the call one result",
+              "help: write \"...\"_p for an array of results; rearrange_all gives a vector"};
     case Complaint::number_of_operands_differs: {
       const Text described =
           "the pattern describes " + detail::counted(read.inputs().size(), "operand");
@@ -302,6 +320,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
               "help: '*' stands for the axes that are packed"};
     case Complaint::packed_axes_are_repeated:
       return {ErrorKind::pattern, "'*' is written twice"};
+    case Complaint::many_axes_are_not_allowed:
+      return {ErrorKind::pattern, op_name + " has '*' alone for many axes"};
     case Complaint::group_is_not_allowed:
       return {ErrorKind::pattern, "a group '( )' has no meaning here",
               form_of(op).has_groups
@@ -315,6 +335,12 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::brace_is_inside_a_group:
       return {ErrorKind::pattern, "braces are inside a group: they are a whole dimension",
               "help: split the dimension first, with rearrange"};
+    case Complaint::sum_is_not_allowed:
+      return {ErrorKind::pattern, "a sum of axes has no meaning here",
+              "help: rearrange joins and splits, einsum and reduce compute piece by piece"};
+    case Complaint::piece_is_no_axis:
+      return {ErrorKind::pattern, here + " is no piece of a sum",
+              "help: a piece is a name, a number, or a group '(h d)' of them"};
     case Complaint::brackets_are_not_allowed:
       return {ErrorKind::pattern, form_of(op).brackets == Form::no_brackets
                                       ? Text("brackets '[ ]' have no meaning here")
@@ -358,11 +384,14 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::ellipsis_of_the_input_is_lost:
       return {ErrorKind::pattern, "'...' is lost: the output has none", lost_help};
     case Complaint::axis_is_repeated: {
-      const bool in_input = form_of(op).brackets == Form::no_brackets && read.has_arrow &&
-                            !is_of_a_mesh(op) && mistake.span.begin < read.output().span.begin;
+      const bool in_input = form_of(op).brackets == Form::no_brackets && read.has_arrow() &&
+                            !is_of_a_mesh(op) && mistake.span.begin < read.outputs()[0].span.begin;
       return {ErrorKind::pattern, "axis " + here + " is repeated",
               in_input ? "help: einsum takes diagonals, 'i i -> i'" : ""};
     }
+    case Complaint::name_is_of_one_axis_and_of_many:
+      return {ErrorKind::pattern, here + " is one axis here, and any number of them elsewhere",
+              "help: write '*" + Text(text) + "' everywhere"};
     case Complaint::axis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "axis " + here + " of the output is in no input",
               detail::did_you_mean(text, detail::axis_names(read, read.inputs()), repeat_help)};
@@ -386,6 +415,21 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::anonymous_axis_of_the_output_is_in_no_input:
       return {ErrorKind::pattern, "anonymous axis " + here + " of the output is in no input",
               repeat_help};
+    case Complaint::piece_comes_from_nowhere:
+      return {
+          ErrorKind::pattern, "piece " + here + " comes from no operand",
+          "help: a piece is what an operand, or a piece of it, names; a number takes an operand "
+          "that names none"};
+    case Complaint::piece_goes_nowhere:
+      return {ErrorKind::pattern, "piece " + here + " goes to no output",
+              "help: rearrange splits a sum into several outputs, '(a + b) c -> a c, b c'"};
+    case Complaint::operand_goes_nowhere:
+      return {ErrorKind::pattern,
+              "operand " + number_text(mistake.argument + 1) + " goes to no output",
+              "help: an output, or a piece of it, has all axes of its operand"};
+    case Complaint::sums_have_too_many_cases:
+      return {ErrorKind::pattern,
+              "the sums of axes have more than " + number_text(max_cases) + " cases"};
     case Complaint::axis_in_brackets_is_elsewhere:
       return {ErrorKind::pattern,
               form_of(op).brackets == Form::axis_of_the_output
@@ -406,9 +450,24 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
           ErrorKind::pattern,
           here + " is not the outermost axis of its group: parts of it are no parts of the group",
           detail::placed_group_help(read, mistake) + ", or rearrange first"};
+    case Complaint::piece_is_placed:
+      return {ErrorKind::pattern, here + ": a piece of a sum is not split over a mesh",
+              "help: reshard first"};
     case Complaint::axis_is_placed_differently:
       return {ErrorKind::pattern, "axis " + here + " is placed differently",
               "help: an axis lies alike in all operands and in the result"};
+    case Complaint::number_is_missing:
+      return {axis_argument, "number " + here + " needs a value",
+              "help: pass it with the call, \"" + Text(text) +
+                  "\"_n = ...; an axis stands right of '*'"};
+    case Complaint::number_is_an_axis:
+      return {axis_argument, here + " is given as a number, and stands here for an axis",
+              "help: give one of the two another name"};
+    case Complaint::number_is_not_of_the_pattern:
+      return {axis_argument, "number " + quoted(argument().name) +
+                                 " is given, which no braces of the pattern have"};
+    case Complaint::number_is_given_twice:
+      return {axis_argument, "number " + quoted(argument().name) + " is given twice"};
     case Complaint::axis_size_is_not_of_the_pattern: {
       const std::vector<std::string_view> names = detail::axis_names(read, read.sides);
       return {axis_argument,
@@ -431,6 +490,9 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::group_has_more_than_one_unknown_size:
       return {inference, "more than one size is unknown in " + here,
               "help: give the sizes of all axes of the group but one"};
+    case Complaint::sum_has_more_than_one_unknown_size:
+      return {inference, "more than one size is unknown in " + here,
+              "help: give the sizes of all pieces of the sum but one"};
     case Complaint::brace_has_more_than_one_unknown_size:
       return {inference, "more than one size is unknown in " + here,
               "help: give the sizes of all axes of the braces but one"};
@@ -451,6 +513,8 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
       return {size, here + " has another size by the operand's type than by its axes"};
     case Complaint::group_cannot_be_split_evenly:
       return {divisibility, "axis " + here + " cannot be split evenly, by the operand's type"};
+    case Complaint::sum_has_another_size_than_its_pieces:
+      return {size, here + " has another size by the operand's type than by its pieces"};
     case Complaint::brace_reads_nothing:
       return {size, here + " reads nothing inside, by the operand's type",
               "help: a constant '- p' reads p places before and behind the tensor"};
@@ -471,10 +535,16 @@ constexpr std::vector<Mark> places_of(const Pattern& pattern, const Mistake& mis
                                       std::span<const AxisSize> given) {
   switch (mistake.complaint) {
     case Complaint::axis_size_is_not_of_the_pattern:
+    case Complaint::number_is_not_of_the_pattern:
+    case Complaint::number_is_given_twice:
     case Complaint::operands_have_different_dtypes:
       return {};
     case Complaint::axis_size_is_given_twice: {
-      const std::string_view name = given[static_cast<std::size_t>(mistake.argument)].name;
+      std::int64_t left = mistake.argument;
+      const auto size = std::find_if(given.begin(), given.end(), [&](const AxisSize& s) {
+        return !s.is_number && left-- == 0;
+      });
+      const std::string_view name = size->name;
       const auto term = std::find_if(
           pattern.terms.begin(), pattern.terms.end(),
           [&](const Term& t) { return t.kind == TermKind::name && pattern.name_of(t) == name; });

@@ -19,7 +19,7 @@ class PatternLayer : public Layer {
   const std::string& pattern() const { return pattern_; }
 
  protected:
-  using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
+  using Sizes = std::vector<RuntimeAxisSize>;
   PatternLayer(Operation op, std::pair<std::string, Sizes> pattern, Reduction reduction)
       : op_(op),
         reduction_(reduction),
@@ -32,7 +32,9 @@ class PatternLayer : public Layer {
   }
 
  private:
-  void keep(AxisSize size) { sizes_.emplace_back(size.name, size.size); }
+  void keep(AxisSize size) {
+    sizes_.push_back({std::string(size.name), size.size, size.is_number});
+  }
 
   Operation op_;
   Reduction reduction_;

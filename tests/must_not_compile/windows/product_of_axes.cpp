@@ -1,4 +1,4 @@
-// expect: coefficient_is_no_number
+// expect: number_is_missing
 #include <ein/ein.hpp>
 using namespace ein::literals;
 

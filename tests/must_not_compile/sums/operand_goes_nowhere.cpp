@@ -1,0 +1,13 @@
+// expect: operand_goes_nowhere
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({6, 2}), y = ein::ones({3, 2});
+#ifdef MISTAKE
+  const auto made = ein::rearrange(x, y, y, "a c, b c, b c -> (a + b) c");
+#else
+  const auto made = ein::rearrange(x, y, y, "a c, b c, d c -> (a + b + d) c");
+#endif
+  return made.shape() == ein::Shape{12, 2} ? 0 : 1;
+}

@@ -1,0 +1,13 @@
+// expect: number_is_an_axis
+#include <ein/ein.hpp>
+using namespace ein::literals;
+
+int main() {
+  const ein::Tensor x = ein::ones({8}), w = ein::ones({3});
+#ifdef MISTAKE
+  const auto y = ein::einsum(x, w, "{2*t + k}, k -> t", "k"_n = 3);
+#else
+  const auto y = ein::einsum(x, w, "{s*t + k}, k -> t", "s"_n = 2);
+#endif
+  return y.shape() == ein::Shape{3} ? 0 : 1;
+}
