@@ -46,6 +46,8 @@ Tensor run_reduce(const Step& s, Args x) {
       s, [&](const auto&... sizes) { return reduce(x[0], runtime(s.pattern), R, sizes...); });
 }
 
+/// Rows whose patterns have sums of axes.
+void add_sums(std::vector<Operation>& table);
 /// Rows whose patterns have braces.
 void add_windows(std::vector<Operation>& table);
 

@@ -396,12 +396,28 @@ class Checker {
         const std::size_t outputs = program_.outputs.size();
         const auto output = o < outputs ? std::optional(o) : output_assigned_to(o - outputs);
         const std::string text = output ? compare(name, b, expected[*output]) : name + " differs";
-        if (!text.empty()) return wrong(text);
+        if (!text.empty() && !(adds_one_by_one() && are_close(want[o].dtype(), a, b)))
+          return wrong(text);
         ++verdict_.reordered;
       }
     }
     for (std::size_t s = 0; has_states && s < compiled_.states.size(); ++s)
       test::set_values(compiled_.states[s], test::get_values(eager_.states[s]));
+  }
+
+  /// Whether a sum of few values is a formula of them where lengths are numbers: the bounds are
+  /// those of its order, and it begins with 0.
+  bool adds_one_by_one() const {
+    return std::any_of(program_.steps.begin(), program_.steps.end(), [](const Step& step) {
+      return step.op && step.op->name.starts_with("map ") && step.op->name.ends_with(" sum");
+    });
+  }
+  static bool are_close(DType dtype, const Values& a, const Values& b) {
+    const DType part = real_dtype(dtype);
+    const double share = part == DType::f64 ? 1e-12 : part == DType::f32 ? 1e-5 : 0.02;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](double x, double y) {
+      return same_bits(x, y) || std::abs(x - y) <= share * std::max(std::abs(x), std::abs(y));
+    });
   }
 
   /// The graph's classes of work and those of its nests are to be the same.

@@ -945,6 +945,7 @@ std::vector<Operation> make_table() {
                "ein::unpack($0, std::array{ein::Shape{$w0}, ein::Shape{$w1}}, $p)[$w2]",
                "unpack($0, $w, $p)", 2});
 
+  add_sums(t);
   add_windows(t);
 
   // Views and copies.

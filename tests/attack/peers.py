@@ -761,6 +761,49 @@ class Replay:
     def pack(self, xs, pattern):
         return Value(self.library.concatenate([x.data for x in xs], self.star(pattern)), xs[0].dtype)
 
+    def piece_of(self, x, side, piece, given):
+        """The elements of one piece, and the side with it in the place of the sum."""
+        words = re.findall(r"\([^)]*\)|\S+", side)
+        for dim, word in enumerate(words):
+            if "+" not in word: continue
+            pieces, n = word[1:-1].split(" + "), x.data.shape[dim]
+            sizes = [given.get(p, int(p) if p.isdigit() else None) for p in pieces]
+            rest = n - sum(s for s in sizes if s is not None)
+            begin = sum(rest if s is None else s for s in sizes[:pieces.index(piece)])
+            size = sizes[pieces.index(piece)]
+            x = Value(x.data[(slice(None),) * dim + (slice(begin, begin + (rest if size is None else size)),)], x.dtype)
+            words[dim] = piece
+        return x, " ".join(words)
+
+    def in_pieces(self, pattern, make):
+        """make(piece, the output with it alone) of each piece of the output's sum, one behind the other."""
+        words = re.findall(r"\([^)]*\)|\S+", pattern.partition("->")[2])
+        dim = next(d for d, word in enumerate(words) if "+" in word)
+        values = [make(piece, " ".join(words[:dim] + [piece] + words[dim + 1:])) for piece in words[dim][1:-1].split(" + ")]
+        return Value(self.library.concatenate([v.data for v in values], dim), values[0].dtype)
+
+    def join(self, xs, pattern):
+        sides = pattern.partition("->")[0].split(",")
+        def make(piece, output):  # the last operand names none
+            k = next((k for k, side in enumerate(sides) if piece in side.split()), len(sides) - 1)
+            return self.rearrange(xs[k], f"{sides[k]} -> {output}")
+        return self.in_pieces(pattern, make)
+
+    def order_of_pieces(self, x, pattern, **given):
+        def make(piece, output):
+            part, side = self.piece_of(x, pattern.partition("->")[0], piece, given)
+            return self.rearrange(part, f"{side} -> {output}")
+        return self.in_pieces(pattern, make)
+
+    def einsum_of_pieces(self, xs, pattern, **given):
+        left, _, output = pattern.partition("->")
+        same = []  # the pieces of all operands in one order, one behind the other
+        for x, side in zip(xs, left.split(",")):
+            parts = [self.piece_of(x, side, piece, given) for piece in "mn"]
+            dim = parts[0][1].split().index("m")
+            same.append((Value(self.library.concatenate([p.data for p, _ in parts], dim), x.dtype), parts[0][1]))
+        return self.einsum([x for x, _ in same], ", ".join(side for _, side in same) + " -> " + output)
+
     def unpack(self, x, whole, pattern):
         dim, first = self.star(pattern), whole[0]
         cut = (slice(0, first), slice(first, None))[whole[2]]
