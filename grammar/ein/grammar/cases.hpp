@@ -61,7 +61,9 @@ class CaseFinder {
     find_same_numbers();
     for (std::uint32_t s = 0; s < pattern_.sides.size() && !found_.mistake; ++s) {
       const Side& side = pattern_.sides[s];
-      for (const List<std::uint32_t>& pieces : choices_of(side.first, side.last)) {
+      const List<List<std::uint32_t>> choices = choices_of(side.first, side.last);
+      if (found_.mistake) break;  // they are not whole
+      for (const List<std::uint32_t>& pieces : choices) {
         sides_.push_back({{s, pieces}, {}, {}, false});
         take(side.first, side.last, sides_.back());
       }
