@@ -48,6 +48,29 @@ struct Cases {
   Mistake mistake{};
 };
 
+/// Of each term the first one of its name, or itself. By a table of hashes, as compilers bound the
+/// steps that the names of a long literal may take.
+constexpr List<std::uint32_t> first_of_names(const Pattern& pattern) {
+  constexpr std::uint32_t none = UINT32_MAX;
+  const std::span<const Term> terms = pattern.terms;
+  std::size_t room = 4;
+  while (room < 2 * terms.size()) room *= 2;
+  List<std::uint32_t> first(room, none), same(terms.size(), 0);
+  for (std::uint32_t i = 0; i < terms.size(); ++i) {
+    same[i] = i;
+    if (terms[i].kind != TermKind::name) continue;
+    const std::string_view name = pattern.name_of(terms[i]);
+    std::size_t place = 0;
+    for (char c : name) place = place * 31 + static_cast<unsigned char>(c);
+    place %= room;
+    while (first[place] != none && pattern.name_of(terms[first[place]]) != name)
+      place = (place + 1) % room;
+    if (first[place] == none) first[place] = i;
+    same[i] = first[place];
+  }
+  return same;
+}
+
 namespace detail {
 
 class CaseFinder {
@@ -56,7 +79,7 @@ class CaseFinder {
       : pattern_(pattern), moves_(op == Operation::rearrange) {}
 
   constexpr Cases find() {
-    find_same();
+    found_.same = first_of_names(pattern_);
     find_whole();
     find_same_numbers();
     for (std::uint32_t s = 0; s < pattern_.sides.size() && !found_.mistake; ++s) {
@@ -105,27 +128,6 @@ class CaseFinder {
              is_whole ? pattern_.sides[taken.choice.side].span
                       : pattern_.terms[taken.choice.pieces.back()].span,
              taken.choice.side);
-  }
-
-  /// By a table of hashes, as compilers bound the steps that a long literal may take.
-  constexpr void find_same() {
-    constexpr std::uint32_t none = UINT32_MAX;
-    const std::span<const Term> terms = pattern_.terms;
-    std::size_t room = 4;
-    while (room < 2 * terms.size()) room *= 2;
-    List<std::uint32_t> first(room, none);
-    for (std::uint32_t i = 0; i < terms.size(); ++i) {
-      found_.same.push_back(i);
-      if (terms[i].kind != TermKind::name) continue;
-      const std::string_view name = pattern_.name_of(terms[i]);
-      std::size_t place = 0;
-      for (char c : name) place = place * 31 + static_cast<unsigned char>(c);
-      place %= room;
-      while (first[place] != none && pattern_.name_of(terms[first[place]]) != name)
-        place = (place + 1) % room;
-      if (first[place] == none) first[place] = i;
-      found_.same[i] = first[place];
-    }
   }
 
   constexpr bool are_alike(std::uint32_t a, std::uint32_t b) const {

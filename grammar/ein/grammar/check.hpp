@@ -561,26 +561,12 @@ class Checker {
       complain(Complaint::axis_size_is_missing, brace.size_name);
   }
 
-  /// Of each term whether it is a name that stands once in the pattern. By a table of hashes, as
-  /// compilers bound the steps that the names of a long literal may take.
+  /// Of each term whether it is a name that stands once in the pattern.
   constexpr List<char> names_alone() const {
-    constexpr std::uint32_t none = UINT32_MAX;
-    const std::span<const Term> terms = pattern_.terms;
-    std::size_t room = 4;
-    while (room < 2 * terms.size()) room *= 2;
-    List<std::uint32_t> first(room, none);  // of the terms that have one name
-    List<char> alone(terms.size(), 0);
-    for (std::uint32_t i = 0; i < terms.size(); ++i) {
-      if (terms[i].kind != TermKind::name) continue;
-      const std::string_view name = pattern_.name_of(terms[i]);
-      std::size_t place = 0;
-      for (char c : name) place = place * 31 + static_cast<unsigned char>(c);
-      place %= room;
-      while (first[place] != none && pattern_.name_of(terms[first[place]]) != name)
-        place = (place + 1) % room;
-      if (first[place] == none) first[place] = i;
-      alone[first[place]] = first[place] == i;
-    }
+    const List<std::uint32_t> first = first_of_names(pattern_);
+    List<char> alone(first.size(), 0);
+    for (std::uint32_t i = 0; i < first.size(); ++i)
+      alone[first[i]] = first[i] == i && pattern_.terms[i].kind == TermKind::name;
     return alone;
   }
   /// An axis of an input that stands nowhere else is summed alone. Of two such axes in different
