@@ -16,7 +16,7 @@ std::string text(std::int64_t value) { return std::to_string(value); }
 /// With tensor cores rows are filled up with zeros, as far as they multiply at once.
 std::int64_t padded(std::int64_t width) { return ceil_div(width, step) * step; }
 
-bool is_narrow(const Attention& a) {
+bool has_narrow_indices(const Attention& a) {
   // The last tile of an axis goes beyond its end.
   std::vector<LoopNest::NestAxis> axes = a.axes;
   for (LoopNest::NestAxis& axis : axes) axis.size += 128;
@@ -50,7 +50,7 @@ AttentionWriter::AttentionWriter(const Attention& attention, const AttentionTile
                                  const std::string& name)
     : attention_(attention),
       tiles_(tiles),
-      w_(name, tiles.threads, is_narrow(attention), 65536 / 256 / tiles.threads),
+      w_(name, tiles.threads, has_narrow_indices(attention), 65536 / 256 / tiles.threads),
       element_(tiles.by_mma ? element_type(attention.q.dtype) : "float") {
   shape_.axes = attention.axes;
 }

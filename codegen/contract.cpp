@@ -82,8 +82,9 @@ bool has_narrow_indices(const LoopNest& nest, const TileRoles& roles) {
 }
 
 bool moves_along(const LoopNest::Operand& operand, const AxisList& axes) {
-  return std::any_of(axes.begin(), axes.end(),
-                     [&](std::size_t axis) { return !always_equal(operand.strides[axis], 0); });
+  return std::any_of(axes.begin(), axes.end(), [&](std::size_t axis) {
+    return axis < operand.strides.size() && !always_equal(operand.strides[axis], 0);
+  });
 }
 
 bool settle(TileRoles& roles, const LoopNest& nest) {

@@ -10,7 +10,7 @@
 namespace ein::codegen {
 namespace {
 
-constexpr std::int64_t side = 16;  // threads along each side of a tile, and depths of one
+constexpr std::int64_t threads_a_side = 16;  // along each side of a tile, and depths of one
 /// Depths whose sum is added to the total: the error grows with the number of these.
 constexpr std::int64_t run_depth = 512;
 
@@ -25,7 +25,7 @@ std::int64_t size_of_value(const LoopNest& nest) {
 }
 /// Neighbours that a thread has of `length` rows or columns, which it reads at once.
 std::int64_t together_of(const LoopNest& nest, std::int64_t length) {
-  return std::min<std::int64_t>(length / side, 16 / size_of_value(nest));
+  return std::min<std::int64_t>(length / threads_a_side, 16 / size_of_value(nest));
 }
 
 class ThreadsWriter {
@@ -36,8 +36,8 @@ class ThreadsWriter {
         roles_(roles),
         tile_(tile),
         type_(element_type(nest.compute)),
-        m_each_(std::to_string(tile.m / side)),
-        n_each_(std::to_string(tile.n / side)),
+        m_each_(std::to_string(tile.m / threads_a_side)),
+        n_each_(std::to_string(tile.n / threads_a_side)),
         is_product_(is_contraction(nest)),
         in_runs_(adds_in_runs(nest, roles)),
         w_(kind + context.suffix, block_threads, has_narrow_indices(nest, roles), 2) {
@@ -59,7 +59,8 @@ class ThreadsWriter {
     for (const ContractSide& s : sides_) {
       // Some columns more spread the elements of a column over the banks.
       w_.line("alignas(16) __shared__ Shared<" + type_ + "> " + s.tile + "[2][" +
-              std::to_string(side) + "][" + std::to_string(s.length + together(s)) + "];");
+              std::to_string(threads_a_side) + "][" + std::to_string(s.length + together(s)) +
+              "];");
     }
     w_.block_number("block");
     write_tile_origin(w_, nest_, roles_, tile_, "block");
@@ -89,7 +90,7 @@ class ThreadsWriter {
     if (is_ahead) w_.line(fetch_next);
     write_depths();
     if (in_runs_)
-      w_.line("if (k_first % " + count(run_depth) + " == " + count(run_depth - side) +
+      w_.line("if (k_first % " + count(run_depth) + " == " + count(run_depth - threads_a_side) +
               ") end_run();");
     w_.line("stage ^= 1u;");
     if (!is_ahead) w_.line(fetch_next);
@@ -105,7 +106,7 @@ class ThreadsWriter {
   bool is_left(const ContractSide& s) const { return s.name == "m"; }
   /// Rows or columns of a thread.
   const std::string& each(const ContractSide& s) const { return is_left(s) ? m_each_ : n_each_; }
-  bool has_whole_depths() const { return always_equal(roles_.k % side, 0); }
+  bool has_whole_depths() const { return always_equal(roles_.k % threads_a_side, 0); }
   /// Whether there is nothing outside of the operand in any of its tiles.
   bool fills(const ContractSide& s) const {
     return always_equal(s.count % s.length, 0) && has_whole_depths();
@@ -115,7 +116,8 @@ class ThreadsWriter {
   std::string place_of(const std::string& thread, const std::string& each,
                        std::int64_t length) const {
     const std::int64_t together = together_of(nest_, length);
-    const std::string near = std::to_string(together), step = std::to_string(side * together);
+    const std::string near = std::to_string(together),
+                      step = std::to_string(threads_a_side * together);
     if (together == 1) return thread + " + 16 * " + each;
     return thread + " * " + near + " + " + each + " / " + near + " * " + step + " + " + each +
            " % " + near;
@@ -134,7 +136,7 @@ class ThreadsWriter {
                 : "const u32 " + s.name + " = t % " + length + ", k = t / " + length + ";");
   }
   void open_elements(const ContractSide& s) {
-    w_.open_unrolled("for (u32 p = 0; p < " + count(s.length / side) + "; ++p) {");
+    w_.open_unrolled("for (u32 p = 0; p < " + count(s.length / threads_a_side) + "; ++p) {");
     write_element_of_tile(s);
   }
   std::string zero() const { return literal(nest_.compute, 0, 0); }
@@ -354,7 +356,7 @@ std::int64_t registers_of(const LoopNest& nest, const PairRoles& roles, const Ti
                has_columns = moves_along(nest.inputs[i], roles.columns);
     (has_rows && has_columns ? results : has_rows ? rows : columns) += 1;
   }
-  const std::int64_t m = tile.m / side, n = tile.n / side;
+  const std::int64_t m = tile.m / threads_a_side, n = tile.n / threads_a_side;
   return size_of_value(nest) / 4 *
          (m * n * static_cast<std::int64_t>(results) + m * static_cast<std::int64_t>(rows) +
           n * static_cast<std::int64_t>(columns));
@@ -362,7 +364,7 @@ std::int64_t registers_of(const LoopNest& nest, const PairRoles& roles, const Ti
 
 std::int64_t shared_bytes_of(const LoopNest& nest, const PairRoles& roles, const Tile& tile) {
   const auto bytes = [&](const std::vector<std::size_t>& inputs, std::int64_t length) {
-    return static_cast<std::int64_t>(inputs.size()) * 2 * side *
+    return static_cast<std::int64_t>(inputs.size()) * 2 * threads_a_side *
            (length + together_of(nest, length)) * size_of_value(nest);
   };
   return bytes(roles.left, tile.m) + bytes(roles.right, tile.n);

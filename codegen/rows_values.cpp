@@ -2,18 +2,13 @@
 // stays in registers between passes.
 #include <algorithm>
 
+#include "codegen/contract.hpp"
 #include "codegen/rows.hpp"
 
 namespace ein::codegen {
 namespace {
 
 using Operand = LoopNest::Operand;
-
-bool moves_along(const Operand& operand, const AxisList& axes) {
-  return std::any_of(axes.begin(), axes.end(), [&](std::size_t a) {
-    return a < operand.strides.size() && !always_equal(operand.strides[a], 0);
-  });
-}
 
 bool is_same(const Operand* a, const Operand* b) {
   if (!a || !b) return a == b;

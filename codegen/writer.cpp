@@ -92,12 +92,12 @@ bool is_narrow(const LoopNest& nest) {
 
 namespace {
 /// In the text of a formula, about its number.
-constexpr char mark = '$';
+constexpr char size_mark = '$';
 }  // namespace
 
 std::string text_of(Size value) {
   const std::string word = std::to_string(value.word());
-  return value.is_number() ? word : mark + word + mark;
+  return value.is_number() ? word : size_mark + word + size_mark;
 }
 
 std::string divided(const std::string& value, Size n) {
@@ -343,10 +343,10 @@ std::string Writer::size_argument(Size size, const std::string& type) {
 void Writer::name_sizes() {
   std::string text;
   for (std::string_view rest = body_;;) {
-    const std::size_t begin = rest.find(mark);
+    const std::size_t begin = rest.find(size_mark);
     text += rest.substr(0, begin);
     if (begin == rest.npos) break;
-    const std::size_t end = rest.find(mark, begin + 1);
+    const std::size_t end = rest.find(size_mark, begin + 1);
     const Size size = Size::of_word(std::stoll(std::string(rest.substr(begin + 1, end))));
     text += size_argument(size, unsigned_type());
     rest.remove_prefix(end + 1);

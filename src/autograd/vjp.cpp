@@ -14,7 +14,7 @@
 namespace ein::autograd {
 namespace {
 
-constexpr ValueId none = -1;
+constexpr ValueId no_cotangent = -1;
 
 std::vector<int> axes_in(const Access& access) {
   std::vector<int> axes;
@@ -33,7 +33,7 @@ class Builder {
  public:
   Builder(const Graph& forward, const std::vector<bool>& wanted, const std::vector<bool>& given)
       : graph_{forward.ops, {}},
-        cotangents_(forward.ops.size(), none),
+        cotangents_(forward.ops.size(), no_cotangent),
         sent_(forward.ops.size()),
         matters_(forward.ops.size(), false),
         wanted_(wanted) {
@@ -63,7 +63,7 @@ class Builder {
     for (const auto& [output, seed] : seeds_) accumulate(output, seed);
     for (std::size_t id = count; id-- > 0;) {
       move_kept(static_cast<ValueId>(id));
-      if (cotangents_[id] != none && graph_.ops[id].kind != OpKind::input)
+      if (cotangents_[id] != no_cotangent && graph_.ops[id].kind != OpKind::input)
         pull_back(static_cast<ValueId>(id));
     }
     Vjp result;
@@ -73,8 +73,8 @@ class Builder {
       if (graph_.ops[id].kind != OpKind::input) continue;
       inputs.push_back(static_cast<ValueId>(id));
       if (!wanted_[input++]) continue;
-      result.reached.push_back(cotangents_[id] != none);
-      if (cotangents_[id] != none) graph_.outputs.push_back(cotangents_[id]);
+      result.reached.push_back(cotangents_[id] != no_cotangent);
+      if (cotangents_[id] != no_cotangent) graph_.outputs.push_back(cotangents_[id]);
     }
     // Inputs that nothing reads need not be kept; cotangents always come.
     std::vector<char> live = live_values(graph_);
@@ -197,7 +197,7 @@ class Builder {
   void accumulate(ValueId to, ValueId cotangent) {
     if (!matters_[static_cast<std::size_t>(to)]) return;
     ValueId& sum = cotangents_[static_cast<std::size_t>(to)];
-    if (sum == none) {
+    if (sum == no_cotangent) {
       sum = cotangent;
       return;
     }
@@ -720,7 +720,7 @@ class Builder {
     for (ValueId input : op.inputs) wanted.push_back(matters(input));
     const std::vector<Points> sent = pull_matrix(graph_, op, result, g.id, wanted);
     for (std::size_t k = 0; k < sent.size(); ++k) {
-      if (sent[k].id != none) give(op, k, sent[k], op.axes);
+      if (sent[k].id != no_cotangent) give(op, k, sent[k], op.axes);
     }
   }
 

@@ -10,7 +10,7 @@ namespace ein {
 namespace {
 
 /// 0 <= offset + Σ coefficient · index < length
-struct Bound {
+struct IndexBound {
   std::vector<DimIndex::Term> terms;
   Size offset = 0, length = 0;
 };
@@ -18,7 +18,7 @@ struct Bound {
 /// The tuples of some axes within bounds, by going through all axes but the longest.
 class Counter {
  public:
-  Counter(const std::vector<Axis>& axes, std::vector<int> together, std::vector<Bound> bounds)
+  Counter(const std::vector<Axis>& axes, std::vector<int> together, std::vector<IndexBound> bounds)
       : axes_(axes), together_(std::move(together)), bounds_(std::move(bounds)) {
     const auto longest = std::max_element(together_.begin(), together_.end(),
                                           [&](int a, int b) { return size(a) < size(b); });
@@ -71,7 +71,7 @@ class Counter {
   template <class F>
   void move(int axis, std::int64_t first, std::int64_t end, F&& f) {
     const auto step = [&](std::int64_t by) {
-      for (Bound& bound : bounds_) {
+      for (IndexBound& bound : bounds_) {
         for (const DimIndex::Term& term : bound.terms) {
           if (term.axis == axis) bound.offset += term.coefficient * by;
         }
@@ -82,7 +82,7 @@ class Counter {
   }
   Size along_longest() const {
     Size first = 0, end = size(longest_);
-    for (const Bound& bound : bounds_) {
+    for (const IndexBound& bound : bounds_) {
       Size by = 0;
       for (const DimIndex::Term& term : bound.terms) {
         if (term.axis == longest_) by += term.coefficient;
@@ -105,7 +105,7 @@ class Counter {
 
   const std::vector<Axis>& axes_;
   std::vector<int> together_;
-  std::vector<Bound> bounds_;
+  std::vector<IndexBound> bounds_;
   int longest_ = 0;
 };
 
@@ -114,7 +114,7 @@ class Counter {
 std::vector<AxesTogether> axes_together(const Graph& graph, const Op& op) {
   std::vector<int> group(op.axes.size());
   std::iota(group.begin(), group.end(), 0);
-  std::vector<Bound> bounds;
+  std::vector<IndexBound> bounds;
   const auto take = [&](const Access& access, const Shape& shape) {
     for (std::size_t d = 0; d < access.size(); ++d) {
       if (stays_inside({access[d]}, {shape[d]}, op.axes)) continue;
@@ -137,8 +137,8 @@ std::vector<AxesTogether> axes_together(const Graph& graph, const Op& op) {
       if (group[a] == g) together.axes.push_back(static_cast<int>(a));
     }
     if (together.axes.empty()) continue;
-    std::vector<Bound> of_these;
-    for (const Bound& bound : bounds) {
+    std::vector<IndexBound> of_these;
+    for (const IndexBound& bound : bounds) {
       const bool is_of =
           !bound.terms.empty() && group[static_cast<std::size_t>(bound.terms[0].axis)] == g;
       if (is_of) of_these.push_back(bound);
@@ -148,7 +148,7 @@ std::vector<AxesTogether> axes_together(const Graph& graph, const Op& op) {
     all.push_back(std::move(together));
   }
   // A constant position outside: nothing is inside.
-  for (const Bound& bound : bounds) {
+  for (const IndexBound& bound : bounds) {
     if (bound.terms.empty()) all.push_back({{}, true, 0});
   }
   return all;

@@ -89,8 +89,6 @@ namespace {
 /// What every kernel may use without asking.
 constexpr std::size_t plain_shared_bytes = 48 << 10;
 
-constexpr CudaVersion oldest{12, 0};
-
 const char* advice(Result result) {
   switch (result) {
     case out_of_memory:
@@ -152,7 +150,7 @@ Driver::Driver(const std::vector<std::string>& names, std::optional<int> only)
     missing_ = "the NVIDIA driver refuses: " + reason(cuda, result);
   } else if (const Result told = cuda.version(&number); told != success) {
     missing_ = "the NVIDIA driver does not tell its version: " + reason(cuda, told);
-  } else if (version_ = {number / 1000, number % 1000 / 10}; version_ < oldest) {
+  } else if (version_ = {number / 1000, number % 1000 / 10}; version_ < oldest_cuda) {
     missing_ = "the NVIDIA driver is too old, for CUDA " + to_string(version_) + update;
   } else if (const Result counted = cuda.device_count(&count); counted != success) {
     missing_ = "the NVIDIA driver does not tell its devices: " + reason(cuda, counted);

@@ -22,9 +22,7 @@ namespace {
 struct NvrtcProgram;
 enum NvrtcResult : int { nvrtc_success = 0, nvrtc_out_of_memory = 1, nvrtc_compilation_failed = 6 };
 
-constexpr CudaVersion oldest{12, 0};
-
-constexpr const char* advice =
+constexpr const char* where_from =
     "install the CUDA toolkit 12.0 or newer (Debian and Ubuntu: NVIDIA's package "
     "cuda-nvrtc-13-0), or set EIN_NVRTC to the path of a libnvrtc.so (pip's nvidia-cuda-nvrtc has "
     "one)";
@@ -40,7 +38,7 @@ std::vector<std::string> places(int newest) {
   if (const std::string given = environment(Variable::nvrtc); !given.empty()) return {given};
   constexpr int newest_known = 13;
   std::vector<std::string> names;
-  for (int major = std::min(newest, newest_known); major >= oldest.major; --major)
+  for (int major = std::min(newest, newest_known); major >= oldest_cuda.major; --major)
     names.push_back("libnvrtc.so." + std::to_string(major));
   names.push_back("libnvrtc.so");
   for (const std::string& toolkit :
@@ -89,7 +87,7 @@ struct Nvrtc {
     if (!is_nvrtc) return library.name() + " lacks functions of NVRTC 12";
     if (get_version(&version.major, &version.minor) != nvrtc_success)
       return library.name() + " does not tell its version";
-    if (version < oldest) return library.name() + " is too old, " + to_string(version);
+    if (version < oldest_cuda) return library.name() + " is too old, " + to_string(version);
     int count = 0;
     if (architecture_count(&count) == nvrtc_success && count > 0) {
       architectures.resize(static_cast<std::size_t>(count));
@@ -117,7 +115,7 @@ Nvrtc choose() {
   }
   if (too_new) return *too_new;
   Nvrtc none("");
-  none.missing = "no NVRTC, which compiles CUDA kernels: " + missing + "; " + advice;
+  none.missing = "no NVRTC, which compiles CUDA kernels: " + missing + "; " + where_from;
   return none;
 }
 

@@ -15,6 +15,8 @@ struct CudaVersion {
   int major = 0, minor = 0;
   auto operator<=>(const CudaVersion&) const = default;
 };
+/// The oldest that ein uses, of the driver and of NVRTC.
+inline constexpr CudaVersion oldest_cuda{12, 0};
 std::string to_string(CudaVersion version);
 
 /// A translation unit to compile.

@@ -55,7 +55,7 @@ Graph build_layer_norm(NamedBuild& b) {
   const NamedValue sum = total({x, centre}, deviation),
                    squares = total({x, centre}, square(deviation));
   const NamedValue mean = b.map({centre, sum}, first + second / count, b.rows());
-  const Ex variance = not_negative(first / count - square(second / count));
+  const Ex variance = at_least_zero(first / count - square(second / count));
   const NamedValue scale = b.map(
       {squares, sum}, Ex::apply(ScalarOp::rsqrt, variance + Ex(b.call().named.eps)), b.rows());
   std::vector<NamedValue> inputs{x, mean, scale};

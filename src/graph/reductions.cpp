@@ -193,7 +193,7 @@ NamedValue variance(Build& b, const VarianceOptions& options) {
   };
   std::vector<NamedValue> sums{sum_of(square_of(d), real_dtype(b.wide())), sum_of(d, b.wide())};
   const Ex count = elements.count(sums);
-  Ex value = not_negative(Ex::input(0) / count - square_of(Ex::input(1) / count));
+  Ex value = at_least_zero(Ex::input(0) / count - square_of(Ex::input(1) / count));
   if (options.is_sample)
     value = value * (count / Ex::apply(ScalarOp::max, count - Ex(1.0), Ex(0.0)));
   return b.finish(sums, options.takes_root ? root(value) : value, b.dtype());

@@ -52,7 +52,7 @@ inline Ex mean_of_scaled(const Ex& sum, const Ex& count, DType wide) {
 }
 
 /// A sum of squares of which rounding may leave less than nothing; NaN stays NaN.
-inline Ex not_negative(const Ex& value) {
+inline Ex at_least_zero(const Ex& value) {
   return where(Ex::apply(ScalarOp::lt, value, Ex(0.0)), Ex(0.0), value);
 }
 

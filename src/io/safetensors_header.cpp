@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little,
               "the format is little-endian, and elements are exchanged as they lie in memory");
 
 constexpr std::uint64_t longest_header = 100'000'000;
-constexpr std::size_t prefix = sizeof(std::uint64_t);
+constexpr std::size_t length_bytes = sizeof(std::uint64_t);
 constexpr std::size_t most_dimensions = 1024;  // what a Tensor may have
 constexpr std::string_view metadata_key = "__metadata__";
 
@@ -241,19 +241,19 @@ std::string json_string(std::string_view caller, std::string_view what, const st
 }  // namespace
 
 SafetensorsHeader read_safetensors_header(const InputFile& file, Xxh64* checksum) {
-  if (file.size() < prefix) file.fail("is no .safetensors file: it has fewer than 8 bytes");
+  if (file.size() < length_bytes) file.fail("is no .safetensors file: it has fewer than 8 bytes");
   std::uint64_t length = 0;
-  read_summed(file, 0, &length, prefix, checksum);
+  read_summed(file, 0, &length, length_bytes, checksum);
   if (length > longest_header) {
     file.fail("is no .safetensors file: its header would have " + std::to_string(length) +
               " bytes; at most 100000000 are allowed");
   }
-  if (length > file.size() - prefix) {
+  if (length > file.size() - length_bytes) {
     file.fail("is cut off: its header has " + std::to_string(length) + " bytes, the file " +
               std::to_string(file.size()));
   }
   std::string text(length, '\0');
-  read_summed(file, prefix, text.data(), length, checksum);
+  read_summed(file, length_bytes, text.data(), length, checksum);
   // The parser takes a byte order mark, blanks before the object, and a NUL byte as the end.
   if (!text.starts_with('{'))
     file.fail("is no .safetensors file: its header does not begin with '{'");
@@ -263,7 +263,7 @@ SafetensorsHeader read_safetensors_header(const InputFile& file, Xxh64* checksum
   HeaderBuilder builder(file);
   nlohmann::json::sax_parse(text, &builder);
   SafetensorsHeader header = builder.take();
-  header.data_begin = prefix + length;
+  header.data_begin = length_bytes + length;
   check_offsets(file, header);
   return header;
 }
@@ -282,9 +282,9 @@ SafetensorsLayout layout_safetensors(std::string_view caller, const StateDict& t
 
   SafetensorsLayout layout;
   std::string& text = layout.header;
-  text.assign(prefix, '\0');
+  text.assign(length_bytes, '\0');
   text += '{';
-  const auto separate = [&] { text += text.size() == prefix + 1 ? "" : ","; };
+  const auto separate = [&] { text += text.size() == length_bytes + 1 ? "" : ","; };
   if (!metadata.empty()) {
     text += "\"__metadata__\":{";
     for (const auto& [name, value] : metadata) {
@@ -317,13 +317,13 @@ SafetensorsLayout layout_safetensors(std::string_view caller, const StateDict& t
     layout.tensors.push_back(&tensor);
   }
   text += '}';
-  text.append((prefix - text.size() % prefix) % prefix, ' ');
-  const std::uint64_t length = text.size() - prefix;
+  text.append((length_bytes - text.size() % length_bytes) % length_bytes, ' ');
+  const std::uint64_t length = text.size() - length_bytes;
   if (length > longest_header) {
     fail(ErrorKind::value, "names and metadata make a header of " + std::to_string(length) +
                                " bytes; at most 100000000 are allowed");
   }
-  text.replace(0, prefix, reinterpret_cast<const char*>(&length), prefix);
+  text.replace(0, length_bytes, reinterpret_cast<const char*>(&length), length_bytes);
   return layout;
 }
 

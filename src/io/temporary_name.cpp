@@ -14,7 +14,7 @@
 namespace ein::io {
 namespace {
 
-constexpr std::string_view prefix = ".ein-", suffix = ".tmp";
+constexpr std::string_view mark = ".ein-", ending = ".tmp";
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_plain(char c) {
@@ -47,14 +47,14 @@ Boot this_boot() {
 std::string temporary_name() {
   static std::atomic<std::uint64_t> next{0};
   const Boot boot = this_boot();
-  return std::string(prefix) + boot.host + "-" + boot.id + "-" + std::to_string(::getpid()) + "-" +
-         std::to_string(next++) + std::string(suffix);
+  return std::string(mark) + boot.host + "-" + boot.id + "-" + std::to_string(::getpid()) + "-" +
+         std::to_string(next++) + std::string(ending);
 }
 
 bool is_temporary_of(const Boot& here, std::string_view name) {
-  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return false;
-  name.remove_prefix(prefix.size());
-  name.remove_suffix(suffix.size());
+  if (!name.starts_with(mark) || !name.ends_with(ending)) return false;
+  name.remove_prefix(mark.size());
+  name.remove_suffix(ending.size());
   const std::vector<std::string_view> parts = parts_of(name);
   const auto is_number = [](std::string_view part) {
     return !part.empty() && std::all_of(part.begin(), part.end(), is_digit);

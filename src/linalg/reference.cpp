@@ -10,23 +10,23 @@ namespace {
 using Real = long double;
 constexpr Real epsilon = std::numeric_limits<double>::epsilon();
 
-struct Matrix {
+struct Table {
   std::size_t rows = 0, columns = 0;
   std::vector<Real> elements{};
 
-  Matrix(std::size_t n, std::size_t m) : rows(n), columns(m), elements(n * m) {}
-  Matrix(std::size_t n, std::size_t m, const std::vector<double>& values)
+  Table(std::size_t n, std::size_t m) : rows(n), columns(m), elements(n * m) {}
+  Table(std::size_t n, std::size_t m, const std::vector<double>& values)
       : rows(n), columns(m), elements(values.begin(), values.end()) {}
-  static Matrix identity(std::size_t n) {
-    Matrix result(n, n);
+  static Table identity(std::size_t n) {
+    Table result(n, n);
     for (std::size_t i = 0; i < n; ++i) result(i, i) = 1;
     return result;
   }
 
   Real& operator()(std::size_t i, std::size_t j) { return elements[i * columns + j]; }
   Real operator()(std::size_t i, std::size_t j) const { return elements[i * columns + j]; }
-  Matrix transposed() const {
-    Matrix result(columns, rows);
+  Table transposed() const {
+    Table result(columns, rows);
     for (std::size_t i = 0; i < rows; ++i) {
       for (std::size_t j = 0; j < columns; ++j) result(j, i) = (*this)(i, j);
     }
@@ -59,8 +59,8 @@ struct Matrix {
     }
     return (*this)(most, j) < 0;
   }
-  Matrix with_columns(const std::vector<std::size_t>& order) const {
-    Matrix result(rows, order.size());
+  Table with_columns(const std::vector<std::size_t>& order) const {
+    Table result(rows, order.size());
     for (std::size_t k = 0; k < order.size(); ++k) {
       for (std::size_t i = 0; i < rows; ++i) result(i, k) = (*this)(i, order[k]);
     }
@@ -69,7 +69,7 @@ struct Matrix {
 };
 
 /// Gaussian elimination with partial pivoting; `b` becomes a⁻¹ b. The determinant.
-Real eliminate(Matrix a, Matrix& b) {
+Real eliminate(Table a, Table& b) {
   Real det = 1;
   for (std::size_t k = 0; k < a.rows; ++k) {
     std::size_t pivot = k;
@@ -95,7 +95,7 @@ Real eliminate(Matrix a, Matrix& b) {
 }
 
 /// Element by element, row after row (Cholesky-Banachiewicz); false where there is none.
-bool cholesky(const Matrix& a, Matrix& l) {
+bool cholesky(const Table& a, Table& l) {
   for (std::size_t i = 0; i < a.rows; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
       Real rest = a(i, j);
@@ -108,8 +108,8 @@ bool cholesky(const Matrix& a, Matrix& l) {
 }
 
 /// By reflections; q is rows × r.
-void qr(Matrix a, Matrix& q, Matrix& r) {
-  Matrix all = Matrix::identity(a.rows);  // transposed
+void qr(Table a, Table& q, Table& r) {
+  Table all = Table::identity(a.rows);  // transposed
   for (std::size_t k = 0; k < r.rows; ++k) {
     Real norm = 0;
     for (std::size_t i = k; i < a.rows; ++i) norm += a(i, k) * a(i, k);
@@ -119,7 +119,7 @@ void qr(Matrix a, Matrix& q, Matrix& r) {
     v[k] += v[k] < 0 ? -norm : norm;
     const Real square = std::inner_product(v.begin(), v.end(), v.begin(), Real(0));
     if (square == 0) continue;
-    for (Matrix* of : {&a, &all}) {
+    for (Table* of : {&a, &all}) {
       for (std::size_t j = 0; j < of->columns; ++j) {
         Real dot = 0;
         for (std::size_t i = k; i < of->rows; ++i) dot += v[i] * (*of)(i, j);
@@ -157,12 +157,12 @@ std::pair<Real, Real> turn_of(Real p, Real q, Real both) {
 constexpr int sweeps = 60;
 
 /// The cyclic Jacobi method; reads the lower triangle.
-std::vector<Real> eigh(Matrix a, Matrix& vectors) {
+std::vector<Real> eigh(Table a, Table& vectors) {
   const std::size_t n = a.rows;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = i + 1; j < n; ++j) a(i, j) = a(j, i);
   }
-  Matrix v = Matrix::identity(n);
+  Table v = Table::identity(n);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     for (std::size_t p = 0; p < n; ++p) {
       for (std::size_t q = p + 1; q < n; ++q) {
@@ -190,7 +190,7 @@ std::vector<Real> eigh(Matrix a, Matrix& vectors) {
 }
 
 /// Makes column k of u a unit vector that is orthogonal to those before it.
-void complete(Matrix& u, std::size_t k) {
+void complete(Table& u, std::size_t k) {
   for (std::size_t unit = 0; unit < u.rows; ++unit) {
     for (std::size_t i = 0; i < u.rows; ++i) u(i, k) = i == unit;
     for (int again = 0; again < 2; ++again) {
@@ -208,9 +208,9 @@ void complete(Matrix& u, std::size_t k) {
 
 /// The one-sided Jacobi method (Hestenes 1958) on the columns of a, which has at least as many
 /// rows.
-std::vector<Real> svd_of_tall(Matrix a, Matrix& u, Matrix& v) {
+std::vector<Real> svd_of_tall(Table a, Table& u, Table& v) {
   const std::size_t m = a.columns;
-  Matrix turned = Matrix::identity(m);
+  Table turned = Table::identity(m);
   for (int sweep = 0; sweep < sweeps; ++sweep) {
     for (std::size_t p = 0; p < m; ++p) {
       for (std::size_t q = p + 1; q < m; ++q) {
@@ -238,7 +238,7 @@ std::vector<Real> svd_of_tall(Matrix a, Matrix& u, Matrix& v) {
   return values;
 }
 
-std::vector<Real> svd(const Matrix& a, Matrix& u, Matrix& v) {
+std::vector<Real> svd(const Table& a, Table& u, Table& v) {
   std::vector<Real> values =
       a.rows >= a.columns ? svd_of_tall(a, u, v) : svd_of_tall(a.transposed(), v, u);
   for (std::size_t k = 0; k < values.size(); ++k) {
@@ -250,8 +250,8 @@ std::vector<Real> svd(const Matrix& a, Matrix& u, Matrix& v) {
 }
 
 /// The solution of the least norm. Singular values that rounding makes count as 0.
-Matrix lstsq(const Matrix& a, const Matrix& b) {
-  Matrix u(0, 0), v(0, 0), x(a.columns, b.columns);
+Table lstsq(const Table& a, const Table& b) {
+  Table u(0, 0), v(0, 0), x(a.columns, b.columns);
   const std::vector<Real> values = svd(a, u, v);
   const Real least = epsilon * static_cast<Real>(std::max(a.rows, a.columns)) * values[0];
   for (std::size_t r = 0; r < values.size() && values[r] > least; ++r) {
@@ -275,7 +275,7 @@ std::vector<double> reference(MatrixFunction function, const MatrixSizes& sizes,
   if (r == 0)
     return std::vector<double>(static_cast<std::size_t>(result_size(function, sizes)),
                                function == MatrixFunction::det ? 1.0 : 0.0);
-  const Matrix a(n, m, a_elements);
+  const Table a(n, m, a_elements);
   std::vector<double> result;
   const auto put = [&](const std::vector<Real>& part) {
     for (const Real x : part) result.push_back(static_cast<double>(x));
@@ -288,29 +288,29 @@ std::vector<double> reference(MatrixFunction function, const MatrixSizes& sizes,
   switch (function) {
     case MatrixFunction::inverse:
     case MatrixFunction::solve: {
-      Matrix b =
-          function == MatrixFunction::solve ? Matrix(n, right, b_elements) : Matrix::identity(n);
+      Table b =
+          function == MatrixFunction::solve ? Table(n, right, b_elements) : Table::identity(n);
       if (eliminate(a, b) == 0) raise(function, Failure::singular, "");
       put(b.elements);
       break;
     }
     case MatrixFunction::det: {
-      Matrix nothing(n, 0);
+      Table nothing(n, 0);
       put({eliminate(a, nothing)});
       break;
     }
     case MatrixFunction::cholesky: {
-      Matrix l(n, n);
+      Table l(n, n);
       if (!cholesky(a, l)) raise(function, Failure::not_positive_definite, "");
       put(l.elements);
       break;
     }
     case MatrixFunction::lstsq:
       require_finite();
-      put(lstsq(a, Matrix(n, right, b_elements)).elements);
+      put(lstsq(a, Table(n, right, b_elements)).elements);
       break;
     case MatrixFunction::qr: {
-      Matrix q_part(n, r), r_part(r, m);
+      Table q_part(n, r), r_part(r, m);
       qr(a, q_part, r_part);
       put(q_part.elements);
       put(r_part.elements);
@@ -318,7 +318,7 @@ std::vector<double> reference(MatrixFunction function, const MatrixSizes& sizes,
     }
     case MatrixFunction::svd: {
       require_finite();
-      Matrix u(0, 0), v(0, 0);
+      Table u(0, 0), v(0, 0);
       const std::vector<Real> values = svd(a, u, v);
       put(u.elements);
       put(values);
@@ -327,7 +327,7 @@ std::vector<double> reference(MatrixFunction function, const MatrixSizes& sizes,
     }
     case MatrixFunction::eigh: {
       require_finite();
-      Matrix vectors(0, 0);
+      Table vectors(0, 0);
       const std::vector<Real> values = eigh(a, vectors);
       put(values);
       put(vectors.elements);

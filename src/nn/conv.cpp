@@ -13,14 +13,13 @@
 #include <ein/ops.hpp>
 #include "graph/diagnostic.hpp"
 #include "nn/require.hpp"
+#include "nn/words.hpp"
 
 namespace ein::nn {
 namespace {
 
 using grammar::Term;
 using grammar::TermKind;
-using Words = std::vector<std::string>;
-
 /// An axis in brackets, and the windows along it.
 struct Window {
   std::size_t word = 0;      // where the axis stands
@@ -135,12 +134,6 @@ class Axes {
   grammar::Pattern pattern_;
   Words names_;
 };
-
-std::string joined(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 void require_groups(const char* layer, const char* what, std::int64_t channels,
                     std::int64_t groups) {

@@ -10,17 +10,11 @@
 #include <ein/nn/init.hpp>
 #include <ein/ops.hpp>
 #include "nn/require.hpp"
+#include "nn/words.hpp"
 
 namespace ein::nn {
 namespace {
 
-using Words = std::vector<std::string>;
-
-std::string joined(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 bool has(const Words& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }

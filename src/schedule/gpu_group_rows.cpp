@@ -313,10 +313,10 @@ struct Item {
   std::vector<LoopNest> nests;
 };
 
-class Grouping {
+class RowGrouping {
  public:
-  Grouping(Program& program, const GpuTarget& target, std::span<const int> kept,
-           std::span<const int> memory)
+  RowGrouping(Program& program, const GpuTarget& target, std::span<const int> kept,
+              std::span<const int> memory)
       : program_(program),
         target_(target),
         kept_(kept),
@@ -417,7 +417,7 @@ class Grouping {
 
 void group_rows(Program& program, const GpuTarget& target, std::span<const int> kept,
                 std::span<const int> memory) {
-  Grouping(program, target, kept, memory).run();
+  RowGrouping(program, target, kept, memory).run();
 }
 
 }  // namespace ein
