@@ -13,12 +13,14 @@ function(add_sanitized_objects name pattern)
                                             nlohmann_json::nlohmann_json)
   # Between a sanitizer's checks GCC finds variables without values that have one.
   target_compile_options(ein_${name} PRIVATE -O1 -g1 -UNDEBUG -fno-sanitize-recover=all -fno-omit-frame-pointer
-                                             -Wno-maybe-uninitialized ${ARGN})
+                                             -Wno-maybe-uninitialized -Wno-subobject-linkage ${ARGN})
   target_precompile_headers(ein_${name} PRIVATE ${ein_precompiled})
+  set_target_properties(ein_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
-# Without emitters of kernels, whose tests are others, and without the checks of every pointer, which take as long to compile
-# as all the rest.
+# Without emitters of kernels, whose tests are others, and without the checks of every pointer and of scopes, which take as
+# long to compile as all the rest; checks of accesses are calls.
 add_sanitized_objects(asan "/(src|grammar)/" -fsanitize=address,undefined
+                      -fno-sanitize-address-use-after-scope --param=asan-instrumentation-with-call-threshold=0
                       -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
 # The rooms whose objects threads share.
 add_sanitized_objects(tsan "/src/(api|backend|compile|cuda|data|machine|mesh|runtime|size|tensor)/|/src/cpu/backend\\.cpp$"
