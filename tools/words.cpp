@@ -28,7 +28,8 @@ std::vector<std::string> mark_words(int argc, const char* const* argv) {
     const std::size_t equals = word.find('=');
     if (options_end || !is_option(word)) {
       words.push_back(subcommands > 0 ? word : mark + word);
-      if (subcommands-- > 0 && word == "napkin") subcommands = 1;  // its own: train, fit ...
+      if (subcommands-- > 0 && (word == "napkin" || word == "tokenize"))
+        subcommands = 1;  // their own: train, fit ...
     } else if (word[1] == '-' && equals != word.npos) {
       words.push_back(word.substr(0, equals + 1) + mark + word.substr(equals + 1));
     } else {

@@ -51,7 +51,7 @@ void read_json(std::string_view text, JsonEvents& events, const Fail& fail) {
 
 /// A text as a tree. The library's destructor takes memory for what arrays and objects hold, and
 /// where there is none it ends the process: they are emptied before it, from the leaves on.
-class JsonTree final : public JsonEvents {
+class JsonTree : public JsonEvents {
  public:
   using json = nlohmann::json;
 
@@ -85,10 +85,13 @@ class JsonTree final : public JsonEvents {
   bool end_object() override { return close() && JsonEvents::end_object(); }
   bool end_array() override { return close() && JsonEvents::end_array(); }
 
- private:
+ protected:
   // Once it is done an exception runs the destructor.
   explicit JsonTree(int deepest) : JsonEvents(deepest) {}
+  /// Whether the object that is open has this key already.
+  bool holds(const std::string& key) const { return open_.back()->contains(key); }
 
+ private:
   json& place(json&& value) {
     if (open_.empty()) return root_ = std::move(value);
     json& within = *open_.back();
