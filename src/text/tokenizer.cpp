@@ -5,8 +5,9 @@
 #include <bit>
 
 #include <ein/error.hpp>
+#include <ein/text.hpp>
 
-#include "ein/grammar/events.hpp"
+#include "text/character.hpp"
 
 namespace ein {
 namespace {
@@ -30,25 +31,6 @@ void for_each_character(std::string_view text, F&& f) {
   }
 }
 
-void append_utf8(std::string& text, char32_t c) {
-  const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (c >> shift & 0x3F)); };
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-  } else if (c < 0x800) {
-    text += static_cast<char>(0xC0 | c >> 6);
-    tail(0);
-  } else if (c < 0x10000) {
-    text += static_cast<char>(0xE0 | c >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    text += static_cast<char>(0xF0 | c >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
 /// "U+00E9 'é'", or without the character where it has no glyph.
 std::string describe(char32_t c) {
   std::string digits;
@@ -57,7 +39,7 @@ std::string describe(char32_t c) {
   std::string text = "U+" + digits;
   if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return text;
   text += " '";
-  append_utf8(text, c);
+  text::append_utf8(text, c);
   return text + '\'';
 }
 
@@ -138,14 +120,14 @@ std::string CharTokenizer::decode(std::span<const std::int32_t> ids) const {
   text.reserve(ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) {
     check_id(ids[i], i, vocabulary_size(), "CharTokenizer");
-    append_utf8(text, characters_[static_cast<std::size_t>(ids[i])]);
+    text::append_utf8(text, characters_[static_cast<std::size_t>(ids[i])]);
   }
   return text;
 }
 
 std::string CharTokenizer::vocabulary() const {
   std::string text;
-  for (const char32_t c : characters_) append_utf8(text, c);
+  for (const char32_t c : characters_) text::append_utf8(text, c);
   return text;
 }
 
@@ -153,8 +135,11 @@ std::string CharTokenizer::save() const { return std::string(characters_tag) + v
 
 std::unique_ptr<Tokenizer> load_tokenizer(std::string_view saved) {
   if (saved == bytes_tag) return std::make_unique<ByteTokenizer>();
+  if (saved.starts_with('{')) return std::make_unique<BpeTokenizer>(bpe_of_json(saved));
   if (!saved.starts_with(characters_tag)) {
-    fail("load_tokenizer: \"bytes\" or \"characters:\" and a vocabulary is wanted");
+    fail(
+        "load_tokenizer: \"bytes\", \"characters:\" and a vocabulary, or the text of a "
+        "tokenizer.json is wanted");
   }
   const std::string_view vocabulary = saved.substr(characters_tag.size());
   auto tokenizer = std::make_unique<CharTokenizer>(vocabulary);
