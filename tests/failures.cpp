@@ -40,6 +40,7 @@
 #include <ein/mesh.hpp>
 #include <ein/nn.hpp>
 #include <ein/npz.hpp>
+#include <ein/text.hpp>
 #include <ein/tokenizer.hpp>
 #include "support/all_calls.hpp"
 #include "support/scratch.hpp"
@@ -208,6 +209,14 @@ const NamedCheck more_calls[] = {
     {"a tokenizer",
      [](const std::string&) {
        return ein::CharTokenizer("hello wörld").encode("hello").size() == 5;
+     }},
+    {"byte-level BPE",
+     [](const std::string& folder) {
+       const auto trained = ein::train_bpe("hello world, hello",
+                                           {.vocabulary_size = 262, .special_tokens = {"<s>"}});
+       ein::save_bpe(folder + "/tokenizer.json", trained);
+       const auto loaded = ein::load_bpe(folder + "/tokenizer.json");
+       return loaded.decode(loaded.encode("hello<s> wörld")) == "hello<s> wörld";
      }},
     {"any length",
      [](const std::string&) {

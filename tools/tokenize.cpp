@@ -180,8 +180,8 @@ constexpr const char* decode_examples = R"(Examples:
   ein tokenize decode --tokenizer tokenizer.json stories.u16 > stories.txt
   ein tokenize decode --tokenizer tokenizer.json --type u32 --skip-special --replace -
 
-Writes the bytes of the tokens to the standard output, or to OUT. Those of a part of a text need be no UTF-8: --replace puts U+FFFD
-for each maximal part that is none.
+Writes the bytes of the tokens to the standard output, or to OUT. Those of a part of a text need be no UTF-8: --replace
+puts U+FFFD for each maximal part that is none.
 
 Exit code: 0; 2 for a mistake in the call, or an id that no token has; 1 for files and the rest.)";
 

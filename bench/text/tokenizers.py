@@ -5,7 +5,7 @@ usage: bench/text/tokenizers.py [--ein PROGRAM] [--rounds N] [--threads N] [--to
                                 [--train TEXT=VOCABULARY...] [--encode TEXT...]
 
 Texts are files. A ratio is the library's time over ein's, of the medians. Training reads a file; encode and decode are of one
-text in memory, whole, which both do on one thread. The library: pip install tokenizers==0.23.3.
+text in memory, whole, which both do on one thread. It wants the Python package tokenizers 0.23.3.
 """
 import argparse
 import os

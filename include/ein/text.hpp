@@ -51,10 +51,10 @@ struct BpeDecodeOptions {
   bool skip_special_tokens = false;
 };
 
-namespace text {
-class Bpe;
-class Encoding;
-}  // namespace text
+namespace detail {
+struct BpeTables;
+struct BpeEncoding;
+}  // namespace detail
 
 /// Byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909; on bytes, Radford et al. 2019). A
 /// pre-token begins as its bytes; of the merges that two neighbours allow, the one that was made
@@ -62,7 +62,7 @@ class Encoding;
 /// functions may run at the same time.
 class BpeTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(std::shared_ptr<const text::Bpe> bpe) : bpe_(std::move(bpe)) {}
+  explicit BpeTokenizer(std::shared_ptr<const detail::BpeTables> bpe) : bpe_(std::move(bpe)) {}
 
   /// One more than the largest id.
   std::int64_t vocabulary_size() const override;
@@ -93,10 +93,10 @@ class BpeTokenizer final : public Tokenizer {
   /// The merges in the order in which they were made, each as the bytes of both tokens.
   std::vector<std::pair<std::string, std::string>> merges() const;
 
-  const std::shared_ptr<const text::Bpe>& tables() const { return bpe_; }
+  const std::shared_ptr<const detail::BpeTables>& tables() const { return bpe_; }
 
  private:
-  std::shared_ptr<const text::Bpe> bpe_;
+  std::shared_ptr<const detail::BpeTables> bpe_;
 };
 
 /// The encoding of a text that comes in pieces: the ids are those of the whole. Memory: 0.6 MB and
@@ -116,7 +116,7 @@ class BpeStream {
   void finish(std::vector<std::int32_t>& ids);
 
  private:
-  std::unique_ptr<text::Encoding> encoding_;
+  std::unique_ptr<detail::BpeEncoding> encoding_;
 };
 
 /// Calls `take` with the ids of a file's text, some thousands at a time. Memory as of BpeStream.
@@ -136,7 +136,7 @@ void save_bpe(const std::string& path, const BpeTokenizer& tokenizer);
 struct BpeFilesOptions {
   SplitRule split = SplitRule::gpt2;
   /// Those that the vocabulary does not have get ids behind it.
-  std::vector<std::string> special_tokens;
+  std::vector<std::string> special_tokens = {};
 };
 /// Reads a vocab.json and a merges.txt, as GPT-2 was published. Errors as load_bpe has.
 BpeTokenizer load_bpe_files(const std::string& path, const std::string& merges_path,
@@ -151,7 +151,7 @@ struct BpeTrainOptions {
   /// pair is left.
   std::int64_t vocabulary_size = 32'000;
   /// They cut the text first, and are never counted or merged. Ids from 0 on.
-  std::vector<std::string> special_tokens;
+  std::vector<std::string> special_tokens = {};
   SplitRule split = SplitRule::gpt2;
 };
 /// Each round merges the pair of neighbours that occurs most often within pre-tokens; of several

@@ -131,3 +131,10 @@ class Bpe {
 };
 
 }  // namespace ein::text
+
+namespace ein::detail {
+/// As public headers name it.
+struct BpeTables final : text::Bpe {
+  using Bpe::Bpe;
+};
+}  // namespace ein::detail

@@ -67,7 +67,7 @@ std::vector<std::pair<std::string, std::string>> BpeTokenizer::merges() const {
 }
 
 BpeStream::BpeStream(const BpeTokenizer& tokenizer)
-    : encoding_(std::make_unique<text::Encoding>(tokenizer.tables())) {}
+    : encoding_(std::make_unique<detail::BpeEncoding>(tokenizer.tables())) {}
 BpeStream::~BpeStream() = default;
 BpeStream::BpeStream(BpeStream&&) noexcept = default;
 BpeStream& BpeStream::operator=(BpeStream&&) noexcept = default;

@@ -64,3 +64,10 @@ class Encoding {
 };
 
 }  // namespace ein::text
+
+namespace ein::detail {
+/// As public headers name it.
+struct BpeEncoding final : text::Encoding {
+  using Encoding::Encoding;
+};
+}  // namespace ein::detail

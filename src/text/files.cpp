@@ -22,7 +22,7 @@ std::string read_whole(const io::InputFile& file) {
 }
 
 BpeTokenizer bpe_of(text::BpeParts parts, const text::Fail& fail) {
-  return BpeTokenizer(std::make_shared<const text::Bpe>(std::move(parts), fail));
+  return BpeTokenizer(std::make_shared<const detail::BpeTables>(std::move(parts), fail));
 }
 
 /// One object of whole numbers.

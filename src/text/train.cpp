@@ -235,7 +235,7 @@ text::Cuts cuts_of(const BpeTrainOptions& options) {
 }
 
 BpeTokenizer trained(const BpeTrainOptions& options, const Counts& counts) {
-  return BpeTokenizer(std::make_shared<const text::Bpe>(
+  return BpeTokenizer(std::make_shared<const detail::BpeTables>(
       Trainer(options, counts).finish(), [](const std::string& what) { raise(what); }));
 }
 

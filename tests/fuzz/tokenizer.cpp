@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                          [&] { return load_tokenizer(text); })) {
     const std::string saved = loaded->save();
     require(load_tokenizer(saved)->save() == saved, "another tokenizer after a round trip");
-    check(*loaded, text);
+    if (!saved.starts_with('{')) check(*loaded, text);  // fuzz/bpe.cpp checks byte-level BPE
   }
   if (const auto made = value_or_error(ErrorKind::value, std::unique_ptr<CharTokenizer>(),
                                        [&] { return std::make_unique<CharTokenizer>(text); })) {

@@ -28,6 +28,7 @@
 #include <ein/data.hpp>
 #include <ein/ein.hpp>
 #include <ein/safetensors.hpp>
+#include <ein/text.hpp>
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 #include "io/private_directory.hpp"
@@ -76,6 +77,20 @@ std::vector<FileCall> file_calls() {
        }},
       {"Tokens::open",
        [=](const std::string& folder) { Tokens::open(folder + "/ids", TokenType::u16).range(); }},
+      {"save_bpe",
+       [=](const std::string& folder) {
+         save_bpe(folder + "/tokenizer.json", train_bpe("", {.vocabulary_size = 256}));
+       }},
+      {"load_bpe", [=](const std::string& folder) { load_bpe(folder + "/tokenizer.json"); }},
+      {"train_bpe_on_files",
+       [=](const std::string& folder) {
+         const std::string path = folder + "/tokenizer.json";
+         const BpeTokenizer tokenizer =
+             train_bpe_on_files(std::span(&path, 1), {.vocabulary_size = 300});
+         save_bpe_files(folder + "/vocab.json", folder + "/merges.txt", tokenizer);
+         load_bpe_files(folder + "/vocab.json", folder + "/merges.txt");
+         encode_file(path, tokenizer, [](std::span<const std::int32_t>) {});
+       }},
       {"NewDirectory",
        [=](const std::string& folder) {
          io::NewDirectory made("test", folder + "/directory");

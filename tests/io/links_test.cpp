@@ -17,6 +17,7 @@
 #include <ein/npy.hpp>
 #include <ein/npz.hpp>
 #include <ein/safetensors.hpp>
+#include <ein/text.hpp>
 
 #include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
@@ -55,6 +56,18 @@ std::vector<Writer> writers_of_files() {
       {"save_tokens",
        [](const std::string& path) {
          save_tokens(path, Tokens(zeros({3}, DType::u8)), TokenType::u8);
+       }},
+      {"save_bpe",
+       [](const std::string& path) { save_bpe(path, train_bpe("", {.vocabulary_size = 256})); }},
+      {"save_bpe_files: vocabulary",
+       [](const std::string& path) {
+         const test::ScratchDirectory other;
+         save_bpe_files(path, other.path("merges"), train_bpe("", {.vocabulary_size = 256}));
+       }},
+      {"save_bpe_files: merges",
+       [](const std::string& path) {
+         const test::ScratchDirectory other;
+         save_bpe_files(other.path("vocabulary"), path, train_bpe("", {.vocabulary_size = 256}));
        }},
       {"append_to_file",
        [](const std::string& path) { io::append_to_file("test", path, "line\n"); }},

@@ -17,6 +17,7 @@
 #include <ein/npy.hpp>
 #include <ein/npz.hpp>
 #include <ein/safetensors.hpp>
+#include <ein/text.hpp>
 #include <ein/train.hpp>
 
 #include "io/checkpoint_directory.hpp"
@@ -60,6 +61,8 @@ std::string error_of(const std::function<void()>& f) {
   }
   return "";
 }
+
+BpeTokenizer bytes_alone() { return train_bpe("", {.vocabulary_size = 256}); }
 
 void train_on(const std::string& data, const std::string& out) {
   TrainOptions options;
@@ -112,6 +115,19 @@ std::map<std::string, std::function<void(const std::string&)>> functions_of_path
       {"save_tokens",
        [](const std::string& path) {
          save_tokens(path, Tokens(zeros({3}, DType::u8)), TokenType::u8);
+       }},
+      {"load_bpe", [](const std::string& path) { load_bpe(path); }},
+      {"load_bpe_files", [](const std::string& path) { load_bpe_files(path, path); }},
+      {"save_bpe", [](const std::string& path) { save_bpe(path, bytes_alone()); }},
+      {"save_bpe_files",
+       [](const std::string& path) { save_bpe_files(path, path, bytes_alone()); }},
+      {"encode_file",
+       [](const std::string& path) {
+         encode_file(path, bytes_alone(), [](std::span<const std::int32_t>) {});
+       }},
+      {"train_bpe_on_files",
+       [](const std::string& path) {
+         train_bpe_on_files(std::span(&path, 1), {.vocabulary_size = 256});
        }},
       {"train: data", [](const std::string& path) { train_on(path, "/proc/out"); }},
       {"train: out",
@@ -204,10 +220,18 @@ const std::map<std::string, Words>& calls_of_commands() {
       {"devices", {"devices"}},
       {"napkin", {"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "h100-sxm"}},
       {"plan", {"plan", "--published", "--top", "1"}},
+      {"tokenize",
+       {"tokenize", "encode", "--tokenizer", "/proc/missing", "--out", "/proc/out",
+        "/proc/missing"}},
       {"train", {"train", "--data", "/proc/missing", "--out", "/proc/out"}},
       {"sample", {"sample", "--from", "/proc/missing"}},
       {"launch", {"launch", "-n", "1", "--", "/proc/missing"}}};
   return calls;
+}
+
+/// The one of its subcommands that is called; "" if it has none.
+std::string subcommand_of(const std::string& command) {
+  return command == "napkin" || command == "tokenize" ? calls_of_commands().at(command)[1] : "";
 }
 
 /// The options that a help text lists, each with two dashes or one.
@@ -243,11 +267,12 @@ TEST(HostileNames, ReachNoMessageOfTheCommand) {
       all.push_back(words);
     }
     Words of_help{command};
-    if (command == "napkin") of_help.push_back("train");
+    const std::string own = subcommand_of(command);
+    if (own != "") of_help.push_back(own);
     of_help.push_back("--help");
     for (const std::string& option : options_in(test::text_of(of_help))) {
       Words words{command};
-      if (command == "napkin") words.push_back("train");
+      if (own != "") words.push_back(own);
       words.push_back(option);
       words.push_back(word);
       words.insert(words.end(), call.begin() + static_cast<std::ptrdiff_t>(words.size() - 2),
