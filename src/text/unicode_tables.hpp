@@ -1,4 +1,4 @@
-// What pre-tokenisers and NFC know of characters. Classes are those of Unicode 16, compositions those of Unicode
+// What pre-tokenisers and NFC know of characters: classes of Unicode 16, compositions of Unicode
 // 14.0.0. Written by scripts/make-unicode-tables.
 #pragma once
 
