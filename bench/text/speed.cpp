@@ -1,7 +1,8 @@
 // Times of byte-level BPE, for bench/text/tokenizers.py: the seconds of each run, one a line.
 //
 // usage: ein_text_bench RUNS THREADS train VOCABULARY TEXT
-//        ein_text_bench RUNS THREADS encode|decode TOKENIZER.json TEXT
+//        ein_text_bench RUNS THREADS encode|lines|decode TOKENIZER.json TEXT
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,13 @@ int run(int argc, char** argv) {
   const auto ids = tokenizer.encode(text);
   if (what == "encode")
     time(runs, [&] { tokenizer.encode(text); });
+  else if (what == "lines")
+    time(runs, [&] {
+      for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = std::min(text.find('\n', at), text.size());
+        tokenizer.encode(std::string_view(text).substr(at, end - at));
+      }
+    });
   else
     time(runs, [&] { tokenizer.decode(ids); });
   return 0;

@@ -5,7 +5,7 @@ usage: bench/text/tokenizers.py [--ein PROGRAM] [--rounds N] [--threads N] [--to
                                 [--train TEXT=VOCABULARY...] [--encode TEXT...]
 
 Texts are files. A ratio is the library's time over ein's, of the medians. Training reads a file; encode and decode are of one
-text in memory, whole, which both do on one thread. It wants the Python package tokenizers 0.23.3.
+text in memory, whole, which both do on one thread; of its lines the library encodes several at a time. It wants the Python package tokenizers 0.23.3.
 """
 import argparse
 import os
@@ -64,6 +64,9 @@ def main():
         library = Tokenizer.from_file(options.tokenizer)
         name = f"{pathlib.Path(path).name}, {len(text.encode()) / 1e6:.1f} MB"
         row(f"encode {name}", 1, lambda: ein("encode", options.tokenizer, path), lambda: seconds(lambda: library.encode(text)))
+        lines = text.split("\n")
+        row(f"encode each line, {name}", options.threads, lambda: ein("lines", options.tokenizer, path),
+            lambda: seconds(lambda: library.encode_batch(lines)))
         ids = library.encode(text).ids
         row(f"decode {name}", 1, lambda: ein("decode", options.tokenizer, path),
             lambda: seconds(lambda: library.decode(ids, skip_special_tokens=False)))

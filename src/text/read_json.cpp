@@ -125,7 +125,7 @@ class Reader {
   BpeParts read() {
     const json& root = tree_.root();
     if (!root.is_object()) fail("it is no object");
-    if (const json& version = field(root, "version"); !version.is_null() && version != "1.0")
+    if (const json& version = field(root, "version"); !version.is_null() && !is(version, "1.0"))
       fail("its version is " + shown(version) + "; 1.0 is supported");
     for (const char* const name : {"truncation", "padding"}) {
       if (!field(root, name).is_null())
@@ -152,6 +152,10 @@ class Reader {
          (value.is_object() && value.contains("type") ? shown(value["type"]) : shown(value)) +
          ", which is not supported; " + supported);
   }
+  /// The library's own comparison ends the process where there is no memory.
+  static bool is(const json& value, std::string_view text) {
+    return value.is_string() && value.get_ref<const std::string&>() == text;
+  }
   /// null where it is missing.
   static const json& field(const json& object, const std::string& name) {
     static const json missing;
@@ -166,7 +170,7 @@ class Reader {
       fail("its " + std::string(name) + " is " + shown(value) + ", and neither true nor false");
     return value.get<bool>();
   }
-  static bool is_nothing(const json& value) { return value.is_null() || value == ""; }
+  static bool is_nothing(const json& value) { return value.is_null() || is(value, ""); }
   /// "" of null.
   std::string type_of(const json& value, const char* part) const {
     if (value.is_null()) return "";
@@ -188,7 +192,7 @@ class Reader {
   void model(const json& model) {
     if (!model.is_object()) fail("it has no model");
     const json& type = field(model, "type");
-    if (!type.is_null() && type != "BPE") refuse("model", model, "BPE is");
+    if (!type.is_null() && !is(type, "BPE")) refuse("model", model, "BPE is");
     if (flag(model, "byte_fallback", false))
       fail("its model has byte_fallback true, which is not supported; byte-level BPE is");
     for (const char* const name : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -245,7 +249,7 @@ class Reader {
   SplitRule split(const json& step) const {
     const json& behavior = field(step, "behavior");
     const bool inverts = flag(step, "invert", false);
-    if (!(behavior == "Isolated" && !inverts) && !(behavior == "Removed" && inverts))
+    if (!is(behavior, inverts ? "Removed" : "Isolated"))
       fail("its Split has the behavior " + shown(behavior) + (inverts ? " and invert true" : "") +
            ", which is not supported; Isolated is, and Removed with invert true");
     const json& pattern = field(field(step, "pattern"), "Regex");
@@ -280,7 +284,7 @@ class Reader {
         const json& ids = field(field(field(value, "special_tokens"), name), "ids");
         if (!ids.is_array()) fail("its template has " + in_quotes(name) + ", and no ids of it");
         for (const json& id : ids) side.push_back(id_of(id, name));
-      } else if (field(field(item, "Sequence"), "id") == "A") {
+      } else if (is(field(field(item, "Sequence"), "id"), "A")) {
         ++sequences;
       } else {
         fail("its template has an item that is neither a SpecialToken nor the Sequence A");
