@@ -26,24 +26,23 @@ enum class SplitRule : std::uint8_t {
   smollm2,  ///< gpt2's between digits, which are one by one
 };
 
-/// "gpt2" and so on, as the enumerators.
+/// The name of the enumerator: "gpt2".
 std::string_view name(SplitRule rule);
-/// That of this name; none for another.
+/// The rule with this name, or nothing.
 std::optional<SplitRule> split_rule_named(std::string_view name);
 
-/// A token that is found in a text as it is, before the text is cut into pre-tokens: the leftmost
-/// one, the longest where several begin at one place.
+/// A token that is searched for in the text itself, before the text is cut into pre-tokens. The
+/// leftmost match counts; of several that begin at the same place, the longest.
 struct AddedToken {
   std::string content;  // UTF-8, 1 to 1024 bytes
   std::int32_t id = 0;
-  bool is_special = true;      // decode may leave it out
-  bool is_normalized = false;  // looked for after the text was normalised
+  bool is_special = true;      // decode can leave it out
+  bool is_normalized = false;  // searched for after the text was normalised
   bool operator==(const AddedToken&) const = default;
 };
 
 struct BpeEncodeOptions {
-  /// Puts the tokens of the tokenizer's template around the text's, as Llama 3's
-  /// `<|begin_of_text|>`.
+  /// Adds the tokens of the tokenizer's template, such as Llama 3's `<|begin_of_text|>`.
   bool add_template = false;
 };
 
@@ -57,38 +56,39 @@ struct BpeEncoding;
 }  // namespace detail
 
 /// Byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909; on bytes, Radford et al. 2019). A
-/// pre-token begins as its bytes; of the merges that two neighbours allow, the one that was made
-/// first is applied, leftmost first, until there is none. Copies share the tables. Calls of const
-/// functions may run at the same time.
+/// pre-token starts as a list of its bytes. The merge that was made first is applied to the
+/// leftmost pair that it fits, again and again, until no merge fits. Copies share the tables.
+/// Several threads may call const functions at the same time.
 class BpeTokenizer final : public Tokenizer {
  public:
   explicit BpeTokenizer(std::shared_ptr<const detail::BpeTables> bpe) : bpe_(std::move(bpe)) {}
 
   /// One more than the largest id.
   std::int64_t vocabulary_size() const override;
-  /// Any bytes: what is no UTF-8 is encoded byte by byte. An Error of kind `value` for a byte that
-  /// has no token, as in vocabularies without all 256, naming it and its place.
+  /// The text may be any bytes; malformed UTF-8 is encoded byte by byte. An Error of kind `value`
+  /// for a byte without a token (not every vocabulary has all 256): it names the byte, the
+  /// pre-token and the place in it.
   std::vector<std::int32_t> encode(std::string_view text) const override {
     return encode(text, {});
   }
   std::vector<std::int32_t> encode(std::string_view text, BpeEncodeOptions options) const;
-  /// UTF-8: each maximal part of the bytes that is none becomes U+FFFD, as in Python's
-  /// errors="replace". An Error of kind `value` for an id that no token has, naming it and its
+  /// UTF-8. Each maximal malformed part of the bytes becomes one U+FFFD, as with Python's
+  /// errors="replace". An Error of kind `value` for an id without a token: it names the id and its
   /// place.
   std::string decode(std::span<const std::int32_t> ids) const override { return decode(ids, {}); }
   std::string decode(std::span<const std::int32_t> ids, BpeDecodeOptions options) const;
-  /// The bytes of the tokens; errors as decode has. Those of encode(text) are the text itself where
-  /// nothing normalises it and no space is put before it.
+  /// The bytes of the tokens, concatenated; errors as decode has. decode_bytes(encode(text)) ==
+  /// text, unless the tokenizer normalises or puts a space before the text.
   std::string decode_bytes(std::span<const std::int32_t> ids, BpeDecodeOptions options = {}) const;
   /// The text of a tokenizer.json.
   std::string save() const override;
 
   SplitRule split_rule() const;
   const std::vector<AddedToken>& added_tokens() const;
-  /// The template's tokens before and behind those of a text.
+  /// The template's tokens: before the tokens of a text, and after them.
   const std::vector<std::int32_t>& tokens_before() const;
   const std::vector<std::int32_t>& tokens_after() const;
-  /// The id of the added token with this content; none if there is none.
+  /// The id of the added token with this content, or nothing.
   std::optional<std::int32_t> added_token(std::string_view content) const;
   /// The merges in the order in which they were made, each as the bytes of both tokens.
   std::vector<std::pair<std::string, std::string>> merges() const;
@@ -99,9 +99,9 @@ class BpeTokenizer final : public Tokenizer {
   std::shared_ptr<const detail::BpeTables> bpe_;
 };
 
-/// The encoding of a text that comes in pieces: the ids are those of the whole. Memory: 0.6 MB and
-/// what is left of a piece, which is at most the last pre-token and as many bytes as an added token
-/// has.
+/// Encodes a text that comes in pieces; the ids are those of the whole text. Memory: 0.6 MB and
+/// what is not yet certain of the text, which is at most its last pre-token and the length of an
+/// added token. After an Error, make a new one.
 class BpeStream {
  public:
   explicit BpeStream(const BpeTokenizer& tokenizer);
@@ -109,62 +109,62 @@ class BpeStream {
   BpeStream(BpeStream&&) noexcept;
   BpeStream& operator=(BpeStream&&) noexcept;
 
-  /// Appends the ids that nothing behind the piece can change. Errors as encode has, with the place
-  /// in the pre-token.
+  /// Appends the ids that no later piece can change. Errors as encode has.
   void add(std::string_view piece, std::vector<std::int32_t>& ids);
-  /// Appends the rest; what is added then begins another text.
+  /// Appends the remaining ids. The next add() begins a new text.
   void finish(std::vector<std::int32_t>& ids);
 
  private:
   std::unique_ptr<detail::BpeEncoding> encoding_;
 };
 
-/// Calls `take` with the ids of a file's text, some thousands at a time. Memory as of BpeStream.
-/// Errors as encode has, of kind `file` where the file cannot be read.
+/// Encodes a file with a BpeStream, 64 KiB at a time, and calls `take` with the ids of each piece.
+/// Errors as encode has; an Error of kind `file` if the file cannot be read.
 void encode_file(const std::string& path, const BpeTokenizer& tokenizer,
                  const std::function<void(std::span<const std::int32_t>)>& take);
 
-/// Reads a tokenizer.json of byte-level BPE, whose merges are strings "a b" or pairs. An Error of
-/// kind `file` that names what and where: of what is damaged, and of a model, normaliser, pattern
-/// or other part that is not supported.
+/// Reads a tokenizer.json of byte-level BPE; its merges are strings "a b" or pairs. An Error of
+/// kind `file` for damage, and for a model, normaliser, pattern or other part that is not
+/// supported: it names the part.
 BpeTokenizer load_bpe(const std::string& path);
-/// The same of its text, with errors of kind `value`.
+/// The same for the content of such a file; errors are of kind `value`.
 BpeTokenizer bpe_of_json(std::string_view json);
 /// Writes a tokenizer.json, whole or not at all. An Error of kind `file` when writing fails.
 void save_bpe(const std::string& path, const BpeTokenizer& tokenizer);
 
 struct BpeFilesOptions {
   SplitRule split = SplitRule::gpt2;
-  /// Those that the vocabulary does not have get ids behind it.
+  /// Special tokens that are not in the vocabulary get the ids after its largest one.
   std::vector<std::string> special_tokens = {};
 };
 /// Reads a vocab.json and a merges.txt, as GPT-2 was published. Errors as load_bpe has.
 BpeTokenizer load_bpe_files(const std::string& path, const std::string& merges_path,
                             BpeFilesOptions options = {});
-/// Writes both, each whole or not at all; added tokens are in the vocabulary. An Error of kind
-/// `file` when writing fails.
+/// Writes both, each whole or not at all. Added tokens become part of the vocabulary. An Error of
+/// kind `file` when writing fails.
 void save_bpe_files(const std::string& path, const std::string& merges_path,
                     const BpeTokenizer& tokenizer);
 
 struct BpeTrainOptions {
-  /// Tokens in all: special ones, 256 bytes, one for each merge. Training stops before where no
-  /// pair is left.
+  /// Number of all tokens: the special ones, 256 bytes, one for each merge. Training stops earlier
+  /// if no pair is left.
   std::int64_t vocabulary_size = 32'000;
-  /// They cut the text first, and are never counted or merged. Ids from 0 on.
+  /// They cut the text first and are never counted or merged. Their ids start at 0.
   std::vector<std::string> special_tokens = {};
   SplitRule split = SplitRule::gpt2;
 };
-/// Each round merges the pair of neighbours that occurs most often within pre-tokens; of several
-/// the greatest, comparing the bytes of the first token, then those of the second. The same
-/// tokenizer with any number of threads. An Error of kind `value` for a vocabulary that is too
-/// small or exceeds 2^24, and for special tokens that are empty, too long or given twice.
+/// Each round merges the pair of neighbours that occurs most often within pre-tokens. On a tie the
+/// greatest pair is merged: the bytes of the first tokens are compared, then those of the second.
+/// The result is the same for any number of threads. An Error of kind `value` for a vocabulary that
+/// is too small or exceeds 2^24, and for a special token that is empty, longer than 1024 bytes or
+/// given twice.
 BpeTokenizer train_bpe(std::string_view text, const BpeTrainOptions& options);
-/// The same on pre-tokens and how often each occurs; one that is there twice counts twice. An Error
-/// for a negative count, too, and where the counts exceed 2^62 in all.
+/// Trains on pre-tokens with their counts; the counts of equal pre-tokens are added. Also an Error
+/// for a negative count, and if the sum of counts times bytes exceeds 2^62.
 BpeTokenizer train_bpe(std::span<const std::pair<std::string, std::int64_t>> pre_tokens,
                        const BpeTrainOptions& options);
-/// The same on the texts of files, each by itself, read some megabytes at a time: memory for each
-/// distinct pre-token. An Error of kind `file` where one cannot be read.
+/// Trains on files; each is a text of its own, and is read in blocks of 32 MiB. Memory grows with
+/// the number of distinct pre-tokens. Also an Error of kind `file` if a file cannot be read.
 BpeTokenizer train_bpe_on_files(std::span<const std::string> paths, const BpeTrainOptions& options);
 
 }  // namespace ein
