@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include <ein/error.hpp>
 #include <ein/text.hpp>

@@ -1,3 +1,6 @@
+#include <string>
+#include <vector>
+
 #include "io/file.hpp"
 #include "io/json.hpp"
 #include "text/json.hpp"

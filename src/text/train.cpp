@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <ein/error.hpp>
 #include <ein/text.hpp>

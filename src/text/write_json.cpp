@@ -1,3 +1,7 @@
+#include <map>
+#include <string>
+#include <vector>
+
 #include "io/json.hpp"
 #include "text/json.hpp"
 
