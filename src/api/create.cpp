@@ -11,6 +11,7 @@
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
+#include "runtime/trace.hpp"
 #include "tensor/round.hpp"
 
 namespace ein {
@@ -45,11 +46,18 @@ Ex next_random_for(const char* what, ScalarOp distribution, const Shape& shape, 
 
 }  // namespace
 
-Tensor empty(const Shape& shape, DType dtype, Device device) {
+Tensor engine::with_memory(const Shape& shape, DType dtype, Device device) {
   const auto element = static_cast<std::int64_t>(size_of(dtype));
   const auto bytes = static_cast<std::size_t>(checked_numel(shape, element) * element);
   return Tensor(engine::backend_of(device).allocate(bytes), dtype, shape,
                 contiguous_strides(shape));
+}
+
+Tensor empty(const Shape& shape, DType dtype, Device device) {
+  engine::Trace* const shapes = engine::Trace::of_shapes();
+  if (!shapes) return engine::with_memory(shape, dtype, device);
+  checked_numel(shape, static_cast<std::int64_t>(size_of(dtype)));
+  return shapes->without_elements(shape, dtype, device);
 }
 
 Tensor full(const Shape& shape, Scalar value, DType dtype, Device device) {

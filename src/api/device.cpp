@@ -10,6 +10,7 @@
 #include "compile/operand.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/custom.hpp"
+#include "runtime/map.hpp"
 #include "runtime/tape.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/kept.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 /// The elements of `x`, which is contiguous, on another device: through the host if neither is it.
 Tensor moved(const Tensor& x, Device to) {
-  const Tensor copy = empty(x.shape(), x.dtype(), to);
+  const Tensor copy = engine::with_memory(x.shape(), x.dtype(), to);
   if (x.numel() == 0) return copy;
   if (copy.storage()->on_host()) {
     engine::backend_of(x.device())

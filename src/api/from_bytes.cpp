@@ -7,6 +7,7 @@
 
 #include <ein/create.hpp>
 #include <ein/error.hpp>
+#include "runtime/map.hpp"
 
 namespace ein {
 namespace {
@@ -103,7 +104,7 @@ Tensor copy_from_bytes(std::span<const std::byte> bytes, DType dtype, const Shap
                        const Strides& byte_strides, std::int64_t byte_offset) {
   const Bytes m{"copy_from_bytes", bytes.size(), dtype, shape, byte_strides, byte_offset};
   reach_of(m);
-  const Tensor copy = empty(shape, dtype);
+  const Tensor copy = engine::with_memory(shape, dtype, cpu);
   auto* to = static_cast<std::byte*>(copy.raw_data());
   std::vector<std::int64_t> at(shape.rank(), 0);
   std::int64_t place = byte_offset;

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "runtime/setting.hpp"
 #include "runtime/tape.hpp"
+#include "runtime/trace.hpp"
 
 namespace ein::nn {
 
@@ -155,6 +156,9 @@ void Module::zero_grad() const {
 
 void Module::add_parameter(std::string name, Tensor& parameter) {
   require_new_name(name);
+  // How its first values are computed is no matter of its shape.
+  if (engine::Trace* const shapes = engine::Trace::of_shapes())
+    parameter = shapes->without_elements(parameter.shape(), parameter.dtype(), parameter.device());
   parameter.requires_grad(true);
   parameters_.emplace_back(std::move(name), &parameter);
 }

@@ -18,6 +18,9 @@ Tensor map(std::string_view what, const ScalarExpr& formula, Operands operands, 
 Tensor fill_new(const ScalarExpr& formula, const Shape& shape, DType compute, DType to,
                 Device device);
 
+/// A new tensor with memory, whose elements are not set: ein::empty, but also in a ShapesOnly.
+Tensor with_memory(const Shape& shape, DType dtype, Device device);
+
 /// to[...] = from[...], converted; shapes and devices must be equal. While a function is traced, an
 /// assignment that it makes.
 void copy(const Tensor& from, const Tensor& to);

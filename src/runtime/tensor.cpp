@@ -119,7 +119,7 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Order order
                                       to_string(numel(shape)) + " values, got " +
                                       std::to_string(values.size()));
   }
-  const Tensor x = empty(shape, dtype_of<T>);
+  const Tensor x = engine::with_memory(shape, dtype_of<T>, cpu);
   std::copy(values.begin(), values.end(), x.data<T>());
   if (order == Order::row_major) return x.to(device);
   return Tensor(x.storage(), x.dtype(), shape, contiguous_strides(shape, order))

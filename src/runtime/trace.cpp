@@ -106,6 +106,9 @@ Trace::~Trace() {
 }
 
 Trace* Trace::active() { return innermost; }
+Trace* Trace::of_shapes() {
+  return innermost && innermost->of_ == Of::shapes ? innermost : nullptr;
+}
 
 std::string Trace::tracer(const Trace* trace) {
   if (!trace) return "ein::compile, ein::map or ein::vmap";
@@ -116,6 +119,8 @@ std::string Trace::tracer(const Trace* trace) {
       return "ein::vmap";
     case Of::map:
       return "ein::map";
+    case Of::shapes:
+      return "ein::ShapesOnly";
   }
   throw std::logic_error("tracer: a trace of nothing");
 }
@@ -159,6 +164,22 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
       id};
   const Tensor argument = traced(id, like.device());
   return is_complex(like.dtype()) ? as_complex(argument) : argument;
+}
+
+Tensor Trace::without_elements(const Shape& shape, DType dtype, Device device) {
+  const ValueId id = append(graph_, {.kind = OpKind::input,
+                                     .dtype = real_dtype(dtype),
+                                     .shape = real_shape(dtype, shape)});
+  const Tensor made = traced(id, device);
+  return is_complex(dtype) ? as_complex(made) : made;
+}
+
+Graph Trace::graph_of(std::span<const Tensor> results) {
+  std::vector<ValueId> outputs;
+  for (const Tensor& result : results) outputs.push_back(value_of(as_real(result)));
+  Graph graph = graph_;
+  graph.outputs = std::move(outputs);
+  return keep_values(graph, live_values(graph));
 }
 
 void Trace::note_read(detail::ReadSetting read) {

@@ -35,8 +35,8 @@ class Trace {
  public:
   /// A function that is compiled runs again and again. The others are one call, which runs at once
   /// and writes to nothing; what it uses from outside has its history. That of a map is
-  /// differentiated as a whole, so that it remembers nothing itself.
-  enum class Of : std::uint8_t { compile, vmap, map };
+  /// differentiated as a whole, so that it remembers nothing itself. That of shapes never runs.
+  enum class Of : std::uint8_t { compile, vmap, map, shapes };
   explicit Trace(Of of = Of::compile);
   ~Trace();
   Trace(const Trace&) = delete;
@@ -44,6 +44,8 @@ class Trace {
 
   /// The innermost trace of this thread, or null.
   static Trace* active();
+  /// The same if it is of shapes, or null.
+  static Trace* of_shapes();
   /// Which function traces so, for errors: "ein::compile". All that do where there is no trace, as
   /// of a value that was kept after it.
   static std::string tracer(const Trace* trace = active());
@@ -53,6 +55,10 @@ class Trace {
 
   /// A traced tensor that stands for an argument, whose shape and strides may be formulas.
   Tensor argument(const Tensor& like, const Shape& shape, const Strides& strides);
+  /// A value of this shape that nothing computes: one more input.
+  Tensor without_elements(const Shape& shape, DType dtype, Device device);
+  /// The graph of what these results need, so far.
+  Graph graph_of(std::span<const Tensor> results);
   /// What the types of the arguments call sizes.
   void name_sizes(std::vector<std::pair<std::string, Size>> names) { names_ = std::move(names); }
   /// What is recorded lies on this mesh.
@@ -65,7 +71,7 @@ class Trace {
   void note_flow_set(const Tensor& x);
   /// What the function read besides tensors, as it was then.
   TraceReads take_reads() { return std::move(reads_); }
-  bool is_of_a_call() const { return of_ != Of::compile; }
+  bool is_of_a_call() const { return of_ == Of::vmap || of_ == Of::map; }
   bool remembers() const { return of_ != Of::map; }
   /// Whether a map's function is inside of a NoGrad of its own.
   bool is_in_no_grad() const;
