@@ -1,5 +1,6 @@
 #include <ein/nn/attention.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,44 +15,129 @@ namespace ein::nn {
 
 using namespace ein::literals;
 
-Attention::Attention(std::int64_t dim, std::int64_t heads, bool with_bias, double dropout)
-    : c_attn(dim, require_product("Attention", "dim", 3, dim), with_bias),
-      c_proj(dim, dim, with_bias),
-      heads_(require_size("Attention", "heads", heads)),
-      attention_dropout_(dropout),
-      residual_dropout_(dropout) {
-  if (dim % heads != 0) {
-    throw Error(ErrorKind::value, "Attention: " + std::to_string(heads) +
+namespace {
+
+/// The config with sizes in place of 0, each of them checked.
+AttentionConfig complete(std::int64_t dim, AttentionConfig c) {
+  require_product("Attention", "dim", 3, dim);
+  require_size("Attention", "heads", c.heads);
+  if (c.head_size == 0 && dim % c.heads != 0) {
+    throw Error(ErrorKind::value, "Attention: " + std::to_string(c.heads) +
                                       " heads do not divide dim " + std::to_string(dim));
   }
+  if (c.head_size == 0) c.head_size = dim / c.heads;
+  if (c.key_heads == 0) c.key_heads = c.heads;
+  require_size("Attention", "head_size", c.head_size);
+  require_size("Attention", "key_heads", c.key_heads);
+  if (c.heads % c.key_heads != 0) {
+    throw Error(ErrorKind::value, "Attention: " + std::to_string(c.key_heads) +
+                                      " heads of keys do not divide " + std::to_string(c.heads) +
+                                      " heads");
+  }
+  // Those of queries, keys and values together.
+  require_product("Attention", "head_size", 3, c.head_size);
+  require_product("Attention", "heads", 3 * c.head_size, c.heads);
+  require_at_least(0, "Attention", "window", c.window);
+  require_in(not_negative, "Attention", "soft_cap", c.soft_cap);
+  require_in(not_negative, "Attention", "scale", c.scale);
+  if (c.rotary) require_rotary(*c.rotary, c.head_size);
+  if (c.scale == 0) c.scale = 1 / std::sqrt(static_cast<double>(c.head_size));
+  return c;
+}
+
+AttentionConfig plain(std::int64_t heads, bool with_bias, double dropout) {
+  return {.heads = require_size("Attention", "heads", heads),
+          .bias = with_bias,
+          .output_bias = with_bias,
+          .dropout = dropout};
+}
+
+}  // namespace
+
+Attention::Attention(std::int64_t dim, std::int64_t heads, bool with_bias, double dropout)
+    : Attention(require_product("Attention", "dim", 3, dim) / 3, plain(heads, with_bias, dropout)) {
+}
+
+Attention::Attention(std::int64_t dim, const AttentionConfig& config)
+    : Attention(complete(dim, config), dim) {}
+
+Attention::Attention(const AttentionConfig& config, std::int64_t dim)
+    : c_attn(dim, (config.heads + 2 * config.key_heads) * config.head_size, config.bias),
+      c_proj(config.heads * config.head_size, dim, config.output_bias),
+      config_(config),
+      attention_dropout_(config.dropout),
+      residual_dropout_(config.dropout) {
   add_module("c_attn", c_attn);
   add_module("c_proj", c_proj);
   add_module("attention_dropout", attention_dropout_);
   add_module("residual_dropout", residual_dropout_);
+  if (!config_.query_key_norm) return;
+  q_norm_ = make_norm(config_.head_size, *config_.query_key_norm);
+  k_norm_ = make_norm(config_.head_size, *config_.query_key_norm);
+  if (q_norm_) add_module("q_norm", *q_norm_);
+  if (k_norm_) add_module("k_norm", *k_norm_);
 }
 
-Tensor Attention::forward(const Tensor& x) const { return attend(x, nullptr); }
+Tensor Attention::forward(const Tensor& x) const { return forward(x, AttentionPlace{}); }
 
 Tensor Attention::forward(const Tensor& x, KVCache& cache) const {
   const NoGrad no_grad;
-  return attend(x, &cache);
+  return forward(x, AttentionPlace{.cache = &cache});
 }
 
 Tensor Attention::forward(const Tensor& x, const KVCache& cache, const Tensor& position) const {
   const NoGrad no_grad;
   KVCache same = cache;
-  return attend(x, &same, &position);
+  return forward(x, AttentionPlace{.cache = &same, .position = &position});
 }
 
 KVCache Attention::make_cache(std::int64_t batch, std::int64_t room) const {
   require_size("Attention::make_cache", "batch", batch);
   require_size("Attention::make_cache", "room", room);
+  if (config_.window > 0) room = std::min(room, config_.window);
   const Tensor keys =
-      zeros({batch, heads_, room, c_proj.weight.shape()[0] / heads_}, c_proj.weight.device());
+      zeros({batch, config_.key_heads, room, config_.head_size}, c_proj.weight.device());
   return {keys, keys.clone(), 0};
 }
 
+Rotations Attention::turns(Size positions, Size before, const Tensor* position) const {
+  const Device device = c_proj.weight.device();
+  Tensor here = position ? arange(positions, device) + position->view({})
+                         : arange(before, before + positions, 1, device);
+  if (positions_mesh_) here = ein::place(here, *positions_mesh_, runtime("s@" + positions_over_));
+  return rotations(config_.rotary.value(), config_.head_size, here);
+}
+
 namespace {
+
+/// What queries look at: all keys and values, and where the first query is among them.
+struct Seen {
+  Tensor keys, values;
+  Size offset = 0;
+};
+
+bool slides(const KVCache& cache, std::int64_t window) {
+  return window > 0 && cache.keys.shape()[2] == window;
+}
+
+void require_room(const KVCache& cache, Size length, const Tensor& keys, bool slides) {
+  const Shape room = cache.keys.shape(), wanted = keys.shape();
+  const bool fits = room.rank() == 4 && cache.values.shape() == room && room[0] == wanted[0] &&
+                    room[1] == wanted[1] && room[3] == wanted[3] && length >= 0 &&
+                    (slides || (length <= room[2] && wanted[2] <= room[2] - length));
+  if (fits) return;
+  throw Error(ErrorKind::shape, "Attention: keys of shape " + wanted.to_string() +
+                                    " do not fit behind " + to_string(length) +
+                                    " positions in a cache of shape " + room.to_string());
+}
+
+/// What a window's cache holds and these, of which the last stay in it.
+Tensor slid(const Tensor& seen, const Tensor& added) {
+  const Tensor all = rearrange(seen, added.to(seen.dtype()), "b h t d, b h s d -> b h (t + s) d");
+  const Size count = added.shape()[2];
+  seen.copy_from(all.at({every, every, slice(count, count + seen.shape()[2])}));
+  return all;
+}
 
 /// Writes the keys or values of new positions behind the `length` old ones; all of them.
 Tensor extended(const Tensor& seen, Size length, const Tensor& added) {
@@ -60,23 +146,54 @@ Tensor extended(const Tensor& seen, Size length, const Tensor& added) {
   return seen.at({every, every, slice(0, added_positions.end)});
 }
 
-/// Which of `keys` positions each of `queries` may look at, the first of which is at `position`:
-/// (queries, keys).
-Tensor causal_mask(const Tensor& position, Size queries, Size keys) {
-  const Device device = position.device();
-  const Tensor query = arange(queries, device) + position.view({});
-  return arange(keys, device) <= query.view({queries, 1});
+/// Adds new keys and values to the cache, and gives all that their queries look at.
+Seen remembered(KVCache& cache, const Tensor* position, std::int64_t window, const Tensor& keys,
+                const Tensor& values) {
+  const bool is_window = cache.keys.rank() == 4 && slides(cache, window);
+  require_room(cache, position ? Size(0) : cache.length, keys, is_window);
+  if (is_window) {
+    Seen seen{slid(cache.keys, keys), slid(cache.values, values), window};
+    if (position) return seen;
+    const Size held = cache.length < window ? cache.length : Size(window);
+    const Slice there = slice(window - held, window + keys.shape()[2]);
+    cache.length += keys.shape()[2];
+    return {seen.keys.at({every, every, there}), seen.values.at({every, every, there}), held};
+  }
+  if (position) {
+    const TensorSlice added = slice_of(*position, keys.shape()[2]);
+    cache.keys.at({every, every, added}).copy_from(keys);
+    cache.values.at({every, every, added}).copy_from(values);
+    return {cache.keys, cache.values, 0};
+  }
+  const Size before = cache.length;
+  cache.length += keys.shape()[2];
+  return {extended(cache.keys, before, keys), extended(cache.values, before, values), before};
 }
 
-void require_room(const KVCache& cache, Size length, const Tensor& keys) {
-  const Shape room = cache.keys.shape(), wanted = keys.shape();
-  const bool fits = room.rank() == 4 && cache.values.shape() == room && room[0] == wanted[0] &&
-                    room[1] == wanted[1] && room[3] == wanted[3] && length >= 0 &&
-                    length <= room[2] && wanted[2] <= room[2] - length;
-  if (fits) return;
-  throw Error(ErrorKind::shape, "Attention: keys of shape " + wanted.to_string() +
-                                    " do not fit behind " + to_string(length) +
-                                    " positions in a cache of shape " + room.to_string());
+constexpr double hidden = -std::numeric_limits<double>::infinity();
+
+/// Scores (..., queries, keys) where a position sees itself and those before it, or so many less
+/// one of them.
+Tensor masked(const Tensor& scores, Size offset, std::int64_t window) {
+  const Tensor causal = tril(scores, "... [q k]", offset, hidden);
+  const Size keys = scores.shape()[scores.rank() - 1];
+  if (window == 0 || keys <= window) return causal;
+  return triu(causal, "... [q k]", offset - window + 1, hidden);
+}
+
+/// The same where a tensor says the position of the first query, and key `offset` of the keys is
+/// at that position; or key 0 at position 0 where `offset` is 0.
+Tensor masked_at(const Tensor& scores, const Tensor& position, Size offset, std::int64_t window) {
+  const Device device = position.device();
+  const Size queries = scores.shape()[scores.rank() - 2], keys = scores.shape()[scores.rank() - 1];
+  const Tensor at = position.view({});
+  const Tensor query = (arange(queries, device) + at).view({queries, 1});
+  Tensor key = arange(keys, device);
+  if (offset != 0) key = key + (at - offset);
+  Tensor is_seen = key <= query;
+  if (window > 0) is_seen = logical_and(is_seen, query - key < window);
+  if (offset != 0) is_seen = logical_and(is_seen, key >= 0);
+  return where(is_seen, scores, hidden);
 }
 
 }  // namespace
@@ -89,54 +206,80 @@ void Attention::split_heads(const Mesh& mesh, std::string_view axis) {
   });
 }
 
-Tensor Attention::queries_keys_values(const Tensor& x) const {
-  if (!mesh_) return rearrange(c_attn(x), "b s (n h d) -> n b h s d", "n"_a = 3, "h"_a = heads_);
-  const std::string of_weight = "n c h@" + heads_over_ + " d",
-                    of_bias = "n h@" + heads_over_ + " d";
-  const Tensor weight =
-      ein::place(rearrange(used(c_attn.weight), "c (n h d) -> n c h d", "n"_a = 3, "h"_a = heads_),
-                 *mesh_, runtime(of_weight));
-  const Tensor y = einsum(x, weight, "b s c, n c h d -> n b h s d");
-  if (!c_attn.bias) return y;
-  const Tensor bias =
-      ein::place(rearrange(used(*c_attn.bias), "(n h d) -> n h d", "n"_a = 3, "h"_a = heads_),
-                 *mesh_, runtime(of_bias));
-  return y + rearrange(bias.to(y.dtype()), "n h d -> n 1 h 1 d");
+Attention::Projected Attention::projected(const Tensor& x) const {
+  const std::int64_t g = config_.key_heads, r = config_.heads / g;
+  if (!mesh_) {
+    const Tensor y = c_attn(x);
+    const std::int64_t d = config_.head_size, q = g * r * d, k = g * d;
+    const auto part = [&](std::int64_t from, std::int64_t count) {
+      return y.at({every, every, slice(from, from + count)});
+    };
+    return {rearrange(part(0, q), "b s (g r d) -> b g r s d", "g"_a = g, "r"_a = r),
+            rearrange(part(q, k), "b s (g d) -> b g s d", "g"_a = g),
+            rearrange(part(q + k, k), "b s (g d) -> b g s d", "g"_a = g)};
+  }
+  // Each key head with its queries, so that processes have whole ones: n = r queries, key, value.
+  const auto by_heads = [&](const Tensor& whole, const std::string& lies) {
+    const std::int64_t q = g * r * config_.head_size, k = g * config_.head_size;
+    const auto part = [&](std::int64_t from, std::int64_t count) {
+      return whole.at({every, slice(from, from + count)});
+    };
+    const Tensor queries = rearrange(part(0, q), "c (g r d) -> c g r d", "g"_a = g, "r"_a = r),
+                 keys = rearrange(part(q, k), "c (g d) -> c g 1 d", "g"_a = g),
+                 values = rearrange(part(q + k, k), "c (g d) -> c g 1 d", "g"_a = g);
+    return ein::place(
+        rearrange(queries, keys, values, "c g r d, c g k d, c g v d -> c g (r + k + v) d"), *mesh_,
+        runtime(lies));
+  };
+  const std::string lies = "c g@" + heads_over_ + " n d";
+  Tensor y = einsum(x, by_heads(used(c_attn.weight), lies), "b s c, c g n d -> b g n s d");
+  if (c_attn.bias) {
+    const Tensor row = rearrange(used(*c_attn.bias), "o -> 1 o");
+    y = y + rearrange(by_heads(row, lies).to(y.dtype()), "1 g n d -> 1 g n 1 d");
+  }
+  return {y.at({every, every, slice(0, r)}), y.at({every, every, Size(r)}),
+          y.at({every, every, Size(r + 1)})};
 }
 
-Tensor Attention::attend(const Tensor& x, KVCache* cache, const Tensor* position) const {
-  const Tensor split = queries_keys_values(x);
-  const Tensor q = split[0];
-  Tensor k = split[1], v = split[2];
+Tensor Attention::scores(const Projected& p) const {
+  const Tensor products =
+      einsum(p.queries, p.keys.to(p.queries.dtype()), "b g r q d, b g k d -> b g r q k");
+  const Tensor scaled = config_.scale == 1 ? products : products * config_.scale;
+  if (config_.soft_cap == 0) return scaled;
+  return tanh(scaled / config_.soft_cap) * config_.soft_cap;
+}
+
+Tensor Attention::forward(const Tensor& x, const AttentionPlace& place) const {
+  Projected p = projected(x);
+  if (q_norm_) p.queries = q_norm_->forward(p.queries);
+  if (k_norm_) p.keys = k_norm_->forward(p.keys);
+  if (config_.rotary) {
+    const Rotations by =
+        place.turns
+            ? *place.turns
+            : turns(x.shape()[1], place.cache ? place.cache->length : Size(0), place.position);
+    p.queries = rotated(p.queries, by, config_.rotary->layout);
+    p.keys = rotated(p.keys, by, config_.rotary->layout);
+  }
   if (!positions_over_.empty()) {
     const std::string way = "... s@" + positions_over_ + " d -> ... s d";
-    k = reshard(k, runtime(way));
-    v = reshard(v, runtime(way));
+    p.keys = reshard(p.keys, runtime(way));
+    p.values = reshard(p.values, runtime(way));
   }
-  Size before = 0;
-  if (position) {
-    require_room(*cache, 0, k);
-    const TensorSlice added = slice_of(*position, k.shape()[2]);
-    cache->keys.at({every, every, added}).copy_from(k);
-    cache->values.at({every, every, added}).copy_from(v);
-    k = cache->keys;
-    v = cache->values;
-  } else if (cache) {
-    require_room(*cache, cache->length, k);
-    before = cache->length;
-    k = extended(cache->keys, before, k);
-    v = extended(cache->values, before, v);
-    cache->length = k.shape()[2];
+  Size offset = 0;
+  if (place.cache) {
+    Seen seen = remembered(*place.cache, place.position, config_.window, p.keys, p.values);
+    p.keys = seen.keys;
+    p.values = seen.values;
+    offset = seen.offset;
   }
-  const double scale = 1 / std::sqrt(static_cast<double>(q.shape()[3]));
-  const Tensor scores = einsum(q, k.to(q.dtype()), "b h q d, b h k d -> b h q k") * scale;
-  constexpr double hidden = -std::numeric_limits<double>::infinity();
-  const Tensor causal =
-      position ? where(causal_mask(*position, q.shape()[2], k.shape()[2]), scores, hidden)
-               : tril(scores, "b h [q k]", before, hidden);
-  const Tensor weights = attention_dropout_(softmax(causal, "b h q [k]"));
-  const Tensor mixed = einsum(weights, v.to(weights.dtype()), "b h q k, b h k d -> b h q d");
-  return residual_dropout_(c_proj(rearrange(mixed, "b h q d -> b q (h d)")));
+  const Tensor scores = this->scores(p);
+  const Tensor causal = place.position ? masked_at(scores, *place.position, offset, config_.window)
+                                       : masked(scores, offset, config_.window);
+  const Tensor weights = attention_dropout_(softmax(causal, "b g r q [k]"));
+  const Tensor mixed =
+      einsum(weights, p.values.to(weights.dtype()), "b g r q k, b g k d -> b g r q d");
+  return residual_dropout_(c_proj(rearrange(mixed, "b g r q d -> b q (g r d)")));
 }
 
 }  // namespace ein::nn

@@ -1,5 +1,7 @@
 #include <ein/nn/layers.hpp>
 
+#include <stdexcept>
+
 #include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
@@ -50,14 +52,28 @@ Tensor LayerNorm::forward(const Tensor& x) const {
   return y * used(weight).to(y.dtype());
 }
 
-RMSNorm::RMSNorm(std::int64_t dim, double eps)
-    : weight(ones({require_size("RMSNorm", "dim", dim)})),
-      eps_(require_in(not_negative, "RMSNorm", "eps", eps)) {
+RMSNorm::RMSNorm(std::int64_t dim, double eps, bool adds_one)
+    : weight(full({require_size("RMSNorm", "dim", dim)}, adds_one ? 0.0 : 1.0)),
+      eps_(require_in(not_negative, "RMSNorm", "eps", eps)),
+      adds_one_(adds_one) {
   add_parameter("weight", weight);
 }
 
 Tensor RMSNorm::forward(const Tensor& x) const {
-  return rms_norm(x, used(weight), "... [c]", eps_);
+  const Tensor gain = used(weight);
+  return rms_norm(x, adds_one_ ? gain + 1 : gain, "... [c]", eps_);
+}
+
+std::unique_ptr<SameAxes> make_norm(std::int64_t dim, const NormConfig& config) {
+  switch (config.kind) {
+    case NormConfig::Kind::layer:
+      return std::make_unique<LayerNorm>(dim, config.bias, config.eps);
+    case NormConfig::Kind::rms:
+      return std::make_unique<RMSNorm>(dim, config.eps, config.adds_one);
+    case NormConfig::Kind::none:
+      return nullptr;
+  }
+  throw std::logic_error("make_norm: a kind that it does not know");
 }
 
 Dropout::Dropout(double p) : p_(require_in(below_one, "Dropout", "p", p)) {}

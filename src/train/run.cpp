@@ -112,7 +112,7 @@ void Run::save(std::int64_t step, std::uint64_t position) {
   add_part(tensors, "model.", step_.model.state_dict());
   add_part(tensors, "optimizer.", step_.optimizer.state_dict());
   add_part(tensors, "scaler.", step_.scaler.state_dict());
-  Metadata metadata = describe(step_.model.config(), *tokenizer_);
+  Metadata metadata = describe(step_.model.sizes(), *tokenizer_);
   const RandomState random = random_state();
   metadata["random.seed"] = std::to_string(random.seed);
   metadata["random.streams"] = std::to_string(random.streams);
@@ -146,7 +146,7 @@ void Run::init() {
 
 void Run::require_same(const Checkpoint& checkpoint) const {
   const Described described = read_description(checkpoint);
-  require_same_model(described.config, step_.model.config(), checkpoint.path);
+  require_same_model(described.config, step_.model.sizes(), checkpoint.path);
   require(
       described.tokenizer->save() == tokenizer_->save(),
       "\"" + printable_line(checkpoint.path) + "\" was trained on a text with other characters");

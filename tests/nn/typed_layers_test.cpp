@@ -37,7 +37,7 @@ TEST(TypedLayers, KeepTheAxesOfTheirInput) {
   expect_same<Float<"batch seq dim=8">>(rms(x), rms(plain(x)));
   expect_same<Float<"batch seq dim=8">>(block(x), block(plain(x)));
   expect_same<Float<"batch seq dim=8">>(block.attn(x), block.attn(plain(x)));
-  expect_same<Float<"batch seq dim=8">>(block.mlp(x), block.mlp(plain(x)));
+  expect_same<Float<"batch seq dim=8">>((*block.mlp)(x), (*block.mlp)(plain(x)));
   nn::Dropout dropout(0.5);
   dropout.eval();
   expect_same<Float<"batch seq dim=8">>(dropout(x), x);

@@ -391,14 +391,14 @@ TEST(Transformer, NextLogitsEqualTheWhole) {
       [&] {
         model.next_logits(tokens.at({ein::every, ein::slice(0, 1)}), cache);
       },
-      ErrorKind::shape, "10 positions are more than block_size, which is 9");
+      ErrorKind::shape, "10 positions are more than the 9 that are learned");
   std::vector<nn::KVCache> fresh = model.make_cache(2), none;
   expect_error(
       [&] {
         model.next_logits(tokens.at({ein::every, ein::slice(0, 0)}), fresh);
       },
       ErrorKind::shape, "at least one token");
-  expect_error([&] { model.next_logits(tokens, none); }, ErrorKind::shape, "0 blocks");
+  expect_error([&] { model.next_logits(tokens, none); }, ErrorKind::shape, "0 layers");
 }
 
 TEST(Transformer, OneCompiledFunctionDecodesTokenAfterToken) {
@@ -436,12 +436,12 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
       [&] {
         model(ein::zeros({1, 10}, ein::DType::i64));
       },
-      ErrorKind::shape, "10 positions are more than block_size, which is 9");
+      ErrorKind::shape, "10 positions are more than the 9 that are learned");
   expect_error([&] { model(ein::zeros({10}, ein::DType::i64)); }, ErrorKind::rank, "(10,)");
   expect_error([&] { model(ein::full({1, 2}, 11, ein::DType::i64)); }, ErrorKind::value, "11");
   nn::TransformerConfig config = small;
   config.n_layer = 0;
-  expect_error([&] { nn::Transformer{config}; }, ErrorKind::value, "n_layer is 0");
+  expect_error([&] { nn::Transformer{config}; }, ErrorKind::value, "layers is 0");
 }
 
 TEST(Triangle, TakesAnotherValueThanZero) {

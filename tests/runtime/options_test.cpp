@@ -224,7 +224,7 @@ std::vector<Option> of_layers() {
   };
   add_field("Embedding", "count", &Config::vocab_size);
   add_field("Embedding", "count", &Config::block_size);
-  add_field("Transformer", "n_layer", &Config::n_layer);
+  add_field("Decoder", "layers", &Config::n_layer);
   add_field("Attention", "heads", &Config::n_head);
   add_field("Embedding", "dim", &Config::n_embd);
   all.push_back({"Dropout", "p", below_one, beyond, [=](double v) {

@@ -2,29 +2,61 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <ein/nn/layers.hpp>
+#include <ein/nn/rotary.hpp>
 
 namespace ein::nn {
 
 /// The keys and values of the positions that an Attention has seen, so that the next one costs only
 /// itself.
 struct KVCache {
-  Tensor keys, values;  ///< (batch, heads, room, dim of a head), the first `length` positions set
+  /// (batch, key heads, room, size of a head). The first `length` positions are set; or in the
+  /// cache of a window, whose room is the window, the last min(length, window), of which the
+  /// latest is at the end.
+  Tensor keys, values;
   Size length = 0;
 };
 
+/// How a layer attends.
+struct AttentionConfig {
+  std::int64_t heads = 12;
+  std::int64_t key_heads = 0;  ///< of keys and values, each for heads / key_heads heads; 0: heads
+  std::int64_t head_size = 0;  ///< 0: width / heads
+  std::int64_t window = 0;     ///< a position sees itself and so many less one before it; 0: all
+  double soft_cap = 0;         ///< scores become soft_cap · tanh(score / soft_cap); 0: they do not
+  double scale = 0;            ///< of scores; 0: 1 / √head_size
+  bool bias = true;            ///< of queries, keys and values
+  bool output_bias = true;
+  std::optional<NormConfig> query_key_norm{};  ///< of each head of queries and keys
+  std::optional<Rotary> rotary{};
+  double dropout = 0;  ///< of the weights and of the result
+  friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
+};
+
+/// Where the positions of an attention's input stand.
+struct AttentionPlace {
+  KVCache* cache = nullptr;          ///< holds what comes before; null: nothing does
+  const Tensor* position = nullptr;  ///< how many positions the cache has; null: cache->length
+  const Rotations* turns = nullptr;  ///< of these positions; null: the attention computes them
+};
+
 /// Each position looks at itself and those before it, with several heads (Vaswani et al. 2017): x
-/// is (batch, positions, dim). Modules "c_attn" (dim, 3·dim), for query, key and value in this
-/// order, and "c_proj" (dim, dim).
+/// is (batch, positions, dim). Modules "c_attn" (dim, (heads + 2·key heads)·head size), for
+/// queries, keys and values in this order, and "c_proj" (heads·head size, dim); "q_norm" and
+/// "k_norm" where the config has them. Queries of heads h·r ... h·r + r - 1 look at key head h
+/// (Ainslie et al. 2023).
 class Attention : public SameAxes {
  public:
   /// An Error of kind `value` unless heads divides dim and 0 <= dropout < 1; dropout acts on the
   /// attention's weights and on the result.
   Attention(std::int64_t dim, std::int64_t heads, bool with_bias = true, double dropout = 0);
+  /// An Error of kind `value` for a number that is outside its domain.
+  Attention(std::int64_t dim, const AttentionConfig& config);
 
   Tensor forward(const Tensor& x) const override;
   /// x are the positions after those in the cache, to which they are added; no gradient flows. An
@@ -36,30 +68,47 @@ class Attention : public SameAxes {
   /// yet masked, so that one compiled function serves every position. An Error of kind `value` when
   /// they do not fit behind `position`.
   Tensor forward(const Tensor& x, const KVCache& cache, const Tensor& position) const;
+  /// What these three do.
+  Tensor forward(const Tensor& x, const AttentionPlace& place) const;
   using SameAxes::operator();
 
-  /// An empty cache with room for so many positions.
+  /// An empty cache with room for so many positions. That of a window holds no more than it, and
+  /// takes any number of positions if it holds all of it.
   KVCache make_cache(std::int64_t batch, std::int64_t room) const;
 
-  /// From now on each process along this mesh axis attends with its part of the heads. c_attn stays
-  /// whole, since its columns are not in the order of heads; its part of the work is split. c_proj
-  /// is placed (i@axis, o).
+  /// The config with no 0 for what follows from other sizes.
+  const AttentionConfig& config() const { return config_; }
+
+  /// From now on each process along this mesh axis attends with its part of the key heads. c_attn
+  /// stays whole, since its columns are not in the order of heads; its part of the work is split.
+  /// c_proj is placed (i@axis, o).
   void split_heads(const Mesh& mesh, std::string_view axis);
 
   /// From now on positions lie over this mesh axis: each process has queries of its part, and
   /// gathers keys and values.
-  void split_positions(std::string_view axis) { positions_over_ = axis; }
+  void split_positions(const Mesh& mesh, std::string_view axis) {
+    positions_mesh_ = mesh;
+    positions_over_ = axis;
+  }
 
   Linear c_attn, c_proj;
+  /// Of these positions, the first of which comes after `before` others or is at `position`.
+  Rotations turns(Size positions, Size before, const Tensor* position) const;
 
  private:
-  /// (batch, positions, dim) -> (3, batch, heads, positions, dim of a head)
-  Tensor queries_keys_values(const Tensor& x) const;
-  Tensor attend(const Tensor& x, KVCache* cache, const Tensor* position = nullptr) const;
+  /// Of a config that has all sizes.
+  Attention(const AttentionConfig& config, std::int64_t dim);
+  /// (batch, key heads, heads of each, positions, head size); the others without the third.
+  struct Projected {
+    Tensor queries, keys, values;
+  };
+  Projected projected(const Tensor& x) const;
+  Tensor scores(const Projected& p) const;
 
-  std::int64_t heads_;
-  std::optional<Mesh> mesh_{};
+  AttentionConfig config_;
+  std::optional<Mesh> mesh_{}, positions_mesh_{};
   std::string heads_over_{}, positions_over_{};  // mesh axes
+  std::unique_ptr<SameAxes> q_norm_, k_norm_;
   Dropout attention_dropout_, residual_dropout_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include <ein/nn/module.hpp>
@@ -46,17 +47,31 @@ class LayerNorm : public SameAxes {
   double eps_;
 };
 
-/// RMS norm over the last axis, of size dim (see ein::rms_norm). Parameter "weight" (1 at first).
+/// RMS norm over the last axis, of size dim (see ein::rms_norm). Parameter "weight" (1 at first);
+/// or where `adds_one`, as Gemma has it, the gain is 1 + weight (0 at first).
 class RMSNorm : public SameAxes {
  public:
-  explicit RMSNorm(std::int64_t dim, double eps = 1e-6);
+  explicit RMSNorm(std::int64_t dim, double eps = 1e-6, bool adds_one = false);
   Tensor forward(const Tensor& x) const override;
 
   Tensor weight;
 
  private:
   double eps_;
+  bool adds_one_;
 };
+
+/// Which norm a model has.
+struct NormConfig {
+  enum class Kind : std::uint8_t { layer, rms, none };
+  Kind kind = Kind::layer;
+  double eps = 1e-5;
+  bool bias = true;       ///< of a layer norm
+  bool adds_one = false;  ///< of an RMS norm
+  friend bool operator==(const NormConfig&, const NormConfig&) = default;
+};
+/// A LayerNorm or an RMSNorm; null where there is none.
+std::unique_ptr<SameAxes> make_norm(std::int64_t dim, const NormConfig& config);
 
 /// ein::dropout in training, else the identity. An Error of kind `value` unless 0 <= p < 1.
 class Dropout : public SameAxes {
