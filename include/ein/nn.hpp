@@ -8,6 +8,7 @@
 #include <ein/nn/ein_mix.hpp>
 #include <ein/nn/families.hpp>
 #include <ein/nn/feed_forward.hpp>
+#include <ein/nn/hugging_face.hpp>
 #include <ein/nn/init.hpp>
 #include <ein/nn/layers.hpp>
 #include <ein/nn/module.hpp>

@@ -1,19 +1,23 @@
-// Files beside the repository that are not part of it, for tests that are more thorough where they
-// are there.
+// Data beside the project, which a checkout may lack: fixtures of courses, small models.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 
-#include "support/project.hpp"
 #include "support/scratch.hpp"
 
 namespace ein::test {
 
-inline const std::filesystem::path shared_data = project.parent_path() / "shared" / "data";
-
-inline std::string shared_bytes(const std::string& path) {
-  return read_bytes((shared_data / path).string());
+/// The path of a file or directory of ../shared/data.
+inline std::string shared_data(const std::string& name) {
+  return (std::filesystem::path(EIN_TEST_DATA) / "../../../shared/data" / name).string();
 }
+inline std::string shared_bytes(const std::string& name) { return read_bytes(shared_data(name)); }
 
 }  // namespace ein::test
+
+#define SKIP_WITHOUT_SHARED_DATA(name)                        \
+  if (!std::filesystem::exists(ein::test::shared_data(name))) \
+  GTEST_SKIP() << "there is no ../shared/data/" << (name)

@@ -81,20 +81,17 @@ TEST(BpeEncode, WholePreTokensBeforeMerges) {
 
 class Gpt2 : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(test::shared_data / "cs336"))
-      GTEST_SKIP() << "needs ../shared/data/cs336";
-  }
+  void SetUp() override { SKIP_WITHOUT_SHARED_DATA("cs336"); }
   static BpeTokenizer gpt2(std::vector<std::string> specials) {
-    return load_bpe_files((test::shared_data / "cs336/a1/fixtures/gpt2_vocab.json").string(),
-                          (test::shared_data / "cs336/a1/fixtures/gpt2_merges.txt").string(),
+    return load_bpe_files(test::shared_data("cs336/a1/fixtures/gpt2_vocab.json"),
+                          test::shared_data("cs336/a1/fixtures/gpt2_merges.txt"),
                           {.special_tokens = std::move(specials)});
   }
 };
 
 TEST_F(Gpt2, EncodingsOfTheCourse) {
   std::size_t cases = 0;
-  for (const auto& row : json_of(test::shared_data / "cs336/a1/own-gpt2-encodings.json")) {
+  for (const auto& row : json_of(test::shared_data("cs336/a1/own-gpt2-encodings.json"))) {
     SCOPED_TRACE(row.dump().substr(0, 200));
     const std::string text = row.contains("text") && row["text"].is_string()
                                  ? row["text"].get<std::string>()
@@ -114,7 +111,7 @@ TEST_F(Gpt2, FixturesOfTheCourse) {
   EXPECT_EQ(tokenizer.added_token("<|endoftext|>"), 50256);
   EXPECT_EQ(tokenizer.added_token("<|endoftext|><|endoftext|>"), 50257);
   const auto encoded = [&](const std::string& name) {
-    const std::string path = (test::shared_data / "cs336/a1/fixtures" / name).string(),
+    const std::string path = test::shared_data("cs336/a1/fixtures/" + std::string(name)),
                       text = test::read_bytes(path);
     Ids ids;
     encode_file(path, tokenizer, [&](std::span<const std::int32_t> some) {
@@ -125,8 +122,8 @@ TEST_F(Gpt2, FixturesOfTheCourse) {
     return ids;
   };
   const auto bytes_per_token = [&](const std::string& name) {
-    return static_cast<double>(
-               std::filesystem::file_size(test::shared_data / "cs336/a1/fixtures" / name)) /
+    return static_cast<double>(std::filesystem::file_size(
+               test::shared_data("cs336/a1/fixtures/" + std::string(name)))) /
            static_cast<double>(encoded(name).size());
   };
   EXPECT_NEAR(bytes_per_token("address.txt"), 4.59, 0.005);
@@ -138,11 +135,10 @@ TEST_F(Gpt2, FixturesOfTheCourse) {
 }
 
 TEST(BpeEncode, SmallTokenizersBesideTheRepository) {
-  if (!std::filesystem::exists(test::shared_data / "tiny-tokenizers"))
-    GTEST_SKIP() << "needs ../shared/data/tiny-tokenizers";
+  SKIP_WITHOUT_SHARED_DATA("tiny-tokenizers");
   for (const std::string name : {"gpt2", "llama3", "qwen"}) {
     SCOPED_TRACE(name);
-    const auto folder = test::shared_data / "tiny-tokenizers";
+    const std::filesystem::path folder = test::shared_data("tiny-tokenizers");
     const BpeTokenizer tokenizer = load_bpe((folder / (name + ".json")).string());
     std::size_t number = 0;
     for (const auto& row : json_of(folder / (name + "-expected.json"))) {

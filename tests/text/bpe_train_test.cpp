@@ -79,12 +79,11 @@ TEST(BpeTrain, TheCoursesExample) {
 }
 
 TEST(BpeTrain, CorpusOfTheCourse) {
-  if (!std::filesystem::exists(test::shared_data / "cs336"))
-    GTEST_SKIP() << "needs ../shared/data/cs336";
+  SKIP_WITHOUT_SHARED_DATA("cs336");
   const std::string fixtures = "cs336/a1/fixtures/";
   const BpeTrainOptions options{.vocabulary_size = 500, .special_tokens = {"<|endoftext|>"}};
   const BpeTokenizer tokenizer = train_bpe(test::shared_bytes(fixtures + "corpus.en"), options);
-  const std::string path = (test::shared_data / fixtures / "corpus.en").string();
+  const std::string path = test::shared_data(fixtures + "corpus.en");
   EXPECT_EQ(train_bpe_on_files(std::span(&path, 1), options).save(), tokenizer.save());
   const test::ScratchDirectory scratch;
   save_bpe_files(scratch.path("vocab.json"), scratch.path("merges.txt"), tokenizer);
@@ -96,8 +95,7 @@ TEST(BpeTrain, CorpusOfTheCourse) {
 }
 
 TEST(BpeTrain, CorpusOfTheCourseShakespeare) {
-  if (!std::filesystem::exists(test::shared_data / "cs336"))
-    GTEST_SKIP() << "needs ../shared/data/cs336";
+  SKIP_WITHOUT_SHARED_DATA("cs336");
   const BpeTokenizer tokenizer =
       train_bpe(test::shared_bytes("tinyshakespeare.txt"),
                 {.vocabulary_size = 1000, .special_tokens = {"<|endoftext|>"}});
