@@ -167,9 +167,9 @@ Tensor Trace::argument(const Tensor& like, const Shape& shape, const Strides& st
 }
 
 Tensor Trace::without_elements(const Shape& shape, DType dtype, Device device) {
-  const ValueId id = append(graph_, {.kind = OpKind::input,
-                                     .dtype = real_dtype(dtype),
-                                     .shape = real_shape(dtype, shape)});
+  const ValueId id = append(
+      graph_,
+      {.kind = OpKind::input, .dtype = real_dtype(dtype), .shape = real_shape(dtype, shape)});
   const Tensor made = traced(id, device);
   return is_complex(dtype) ? as_complex(made) : made;
 }
