@@ -3,6 +3,7 @@
 
 #include "io/file.hpp"
 #include "io/json.hpp"
+#include "machine/fork.hpp"
 #include "text/json.hpp"
 
 namespace ein::text {
@@ -161,7 +162,7 @@ class Reader {
   }
   /// null where it is missing.
   static const json& field(const json& object, const std::string& name) {
-    static const json missing;
+    const json& missing = made_once([] { return json(); });
     if (!object.is_object()) return missing;
     const auto found = object.find(name);
     return found == object.end() ? missing : *found;
