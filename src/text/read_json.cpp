@@ -3,7 +3,6 @@
 
 #include "io/file.hpp"
 #include "io/json.hpp"
-#include "machine/fork.hpp"
 #include "text/json.hpp"
 
 namespace ein::text {
@@ -161,11 +160,10 @@ class Reader {
     return value.is_string() && value.get_ref<const std::string&>() == text;
   }
   /// null where it is missing.
-  static const json& field(const json& object, const std::string& name) {
-    const json& missing = made_once([] { return json(); });
-    if (!object.is_object()) return missing;
+  const json& field(const json& object, const std::string& name) const {
+    if (!object.is_object()) return missing_;
     const auto found = object.find(name);
-    return found == object.end() ? missing : *found;
+    return found == object.end() ? missing_ : *found;
   }
   bool flag(const json& object, const char* name, bool otherwise) const {
     const json& value = field(object, name);
@@ -325,6 +323,7 @@ class Reader {
   }
 
   const Fail& fail_;
+  const json missing_;
   BpeParts parts_;
   Tree tree_;
 };
