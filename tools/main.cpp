@@ -32,11 +32,12 @@ constexpr const char* examples = R"(Examples:
   ein train --data shakespeare.txt --out run && ein sample --from run
   ein napkin train --params 70e9 --tokens 15e12 --device h100-sxm --count 1024
   ein plan --published --top 1
+  ein account llama-3.1-8b --context 8192
   ein tokenize encode --tokenizer tokenizer.json --out ids.u16 text.txt
   ein launch -n 4 -- ./program
 More of them: ein check --help, ein run --help, ein emit --help, ein cost --help,
-ein bench --help, ein devices --help, ein napkin --help, ein plan --help, ein tokenize --help,
-ein train --help, ein sample --help, ein launch --help.
+ein bench --help, ein devices --help, ein napkin --help, ein plan --help, ein account --help,
+ein tokenize --help, ein train --help, ein sample --help, ein launch --help.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest; of
 train and launch also those that their --help has.)";
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
     ein::command::add_devices(app, output);
     ein::command::add_napkin(app, output);
     ein::command::add_plan(app, output);
+    ein::command::add_account(app, output);
     ein::command::add_tokenize(app, output);
     int exit_code = 0;
     ein::command::add_train(app, exit_code);
@@ -116,7 +118,7 @@ int main(int argc, char** argv) {
         return report(
             2,
             "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
-            "plan, tokenize, train, sample or launch\n  see ein --help");
+            "plan, account, tokenize, train, sample or launch\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();
       return report(2, ein::printable_line(ein::command::without_marks(error.what())) +

@@ -19,6 +19,7 @@ void add_step(CLI::App& app, std::string& output);
 void add_devices(CLI::App& app, std::string& output);
 void add_napkin(CLI::App& app, std::string& output);
 void add_plan(CLI::App& app, std::string& output);
+void add_account(CLI::App& app, std::string& output);
 void add_tokenize(CLI::App& app, std::string& output);
 // These two write to stdout as they go; of train that gives the exit code.
 void add_train(CLI::App& app, int& exit_code);

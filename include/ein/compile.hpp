@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <ein/account.hpp>
 #include <ein/axis.hpp>
 #include <ein/cost.hpp>
 #include <ein/detail/results.hpp>
@@ -78,6 +79,7 @@ class CompiledFunction {
   CostOfLengths cost_formula() const;
   MemoryFormula memory_formula() const;
   StepBill bill() const;
+  Account account() const;
   std::vector<Exchange> exchanges() const;
   std::string text() const;
   std::string dot() const;
@@ -148,6 +150,8 @@ class Compiled {
   MemoryFormula memory_formula() const { return compiled_.memory_formula(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
   StepBill bill() const { return compiled_.bill(); }
+  /// bill() and memory() as a tree.
+  Account account() const { return compiled_.account(); }
   /// The graph, the loop nests and, on the CPU, their schedules as text.
   std::string text() const { return compiled_.text(); }
   /// The graph in Graphviz's language: `dot -Tsvg` draws it.

@@ -233,6 +233,7 @@ MemoryPlan CompiledFunction::memory() const { return latest()->memory(); }
 CostOfLengths CompiledFunction::cost_formula() const { return latest()->cost_formula(); }
 MemoryFormula CompiledFunction::memory_formula() const { return latest()->memory_formula(); }
 StepBill CompiledFunction::bill() const { return latest()->bill(); }
+Account CompiledFunction::account() const { return ein::account(bill(), memory()); }
 std::vector<Exchange> CompiledFunction::exchanges() const { return latest()->exchanges(); }
 std::string CompiledFunction::text() const { return latest()->text(); }
 std::string CompiledFunction::dot() const { return to_dot(latest()->graph()); }

@@ -483,7 +483,10 @@ DescribedDecoder parse_decoder_config(std::string_view text, const std::string& 
 }
 
 DescribedDecoder read_decoder_config(const std::string& directory) {
-  const std::string path = io::join(directory, "config.json");
+  return read_decoder_config_file(io::join(directory, "config.json"));
+}
+
+DescribedDecoder read_decoder_config_file(const std::string& path) {
   const io::InputFile file("load_decoder", path);
   if (file.size() > longest_config) io::fail("load_decoder", path, "is too long");
   return parse_decoder_config(file.read(0, static_cast<std::size_t>(file.size())), path);

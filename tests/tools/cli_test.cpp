@@ -136,6 +136,7 @@ TEST_F(Cli, HelpTeachesByExamples) {
                                              {"devices", "--help"},
                                              {"napkin", "--help"},
                                              {"plan", "--help"},
+                                             {"account", "--help"},
                                              {"tokenize", "--help"},
                                              {"tokenize", "train", "--help"},
                                              {"tokenize", "encode", "--help"},
@@ -198,14 +199,14 @@ TEST_F(Cli, Version) { expect_prints({"--version"}, "ein 0.1.0\n"); }
 
 TEST_F(Cli, UsageErrors) {
   expect_fails(2, {},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, tokenize, train, "
-               "sample or launch");
+               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
+               "train, sample or launch");
   expect_fails(2, {"chek"},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, tokenize, train, "
-               "sample or launch");
+               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
+               "train, sample or launch");
   expect_fails(2, {"--bogus"},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, tokenize, train, "
-               "sample or launch");
+               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
+               "train, sample or launch");
   expect_fails(2, {"check"}, "OP is required");
   expect_fails(2, {"check", "einsum"}, "PATTERN is required");
   expect_fails(2, {"check", "einsom", "a -> a"},

@@ -220,6 +220,7 @@ const std::map<std::string, Words>& calls_of_commands() {
       {"devices", {"devices"}},
       {"napkin", {"napkin", "train", "--params", "1e9", "--tokens", "1e9", "--device", "h100-sxm"}},
       {"plan", {"plan", "--published", "--top", "1"}},
+      {"account", {"account", "/proc/missing"}},
       {"tokenize",
        {"tokenize", "encode", "--tokenizer", "/proc/missing", "--out", "/proc/out",
         "/proc/missing"}},

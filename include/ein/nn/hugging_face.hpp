@@ -35,6 +35,8 @@ struct DescribedDecoder {
 /// something, a number outside its domain, a rule of rotary positions that is none of
 /// RotaryScaling's.
 DescribedDecoder read_decoder_config(const std::string& directory);
+/// The same of a file by its path.
+DescribedDecoder read_decoder_config_file(const std::string& path);
 
 /// Copies tensors by these names into a decoder, converted to its dtypes. Left alone are the
 /// buffers that such files have: *.rotary_emb.inv_freq, *.masked_bias, and h.N.attn.bias of shape

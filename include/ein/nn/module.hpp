@@ -17,6 +17,9 @@
 #include <ein/state_dict.hpp>
 #include <ein/tensor.hpp>
 
+namespace ein {
+struct Account;
+}
 namespace ein::detail {
 class Setting;
 }
@@ -49,6 +52,8 @@ class Module {
   std::vector<Tensor> parameters() const;
   /// The number of elements of all parameters.
   std::int64_t parameter_count() const;
+  /// Lines `parameters`, by module, and `bytes` (ein/account.hpp).
+  Account account() const;
 
   /// The parameters by name, sharing their storage; no gradient flows to these tensors.
   StateDict state_dict() const;

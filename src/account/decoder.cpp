@@ -1,0 +1,272 @@
+#include <ein/account.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <ein/error.hpp>
+#include <ein/napkin.hpp>
+#include <ein/plan.hpp>
+
+#include "account/conventions.hpp"
+#include "account/divided.hpp"
+#include "account/layers.hpp"
+#include "graph/domain.hpp"
+
+namespace ein {
+namespace {
+
+using accounting::Convention;
+using accounting::CountedDecoder;
+using accounting::LayerKind;
+
+Account amount(std::string key, std::string name, Count count, std::string unit = "",
+               std::string note = "") {
+  return {.key = std::move(key),
+          .name = std::move(name),
+          .value = count,
+          .unit = std::move(unit),
+          .note = std::move(note)};
+}
+
+Account estimate(Account line) {
+  line.is_estimate = true;
+  return line;
+}
+
+Account summed(Account line) {
+  line.is_sum = true;
+  return line;
+}
+
+/// "full", "window_512", "full_mixture".
+std::string key_of(const LayerKind& kind) {
+  const std::int64_t window = kind.attention.window;
+  std::string key = window > 0 ? "window_" + std::to_string(window) : "full";
+  return kind.has_mixture ? key + "_mixture" : key;
+}
+
+/// "22 layers, window 512".
+std::string name_of(const LayerKind& kind) {
+  std::string name =
+      std::to_string(kind.layers.size()) + (kind.layers.size() == 1 ? " layer" : " layers");
+  if (kind.attention.window > 0) name += ", window " + std::to_string(kind.attention.window);
+  if (kind.has_mixture) name += ", experts";
+  return name;
+}
+
+/// Kinds whose windows and networks are alike, as those that differ in rotary bases alone, have one
+/// name each: numbers behind it.
+std::vector<std::string> keys_of(const std::vector<LayerKind>& kinds) {
+  std::vector<std::string> keys;
+  for (const LayerKind& kind : kinds) {
+    std::string key = key_of(kind);
+    const auto same = std::ranges::count_if(
+        keys, [&](const std::string& k) { return k == key || k.starts_with(key + "_of_"); });
+    keys.push_back(same == 0 ? key : key + "_of_" + std::to_string(same + 1));
+  }
+  return keys;
+}
+
+// --- parameters ---
+
+Account parameters(const CountedDecoder& decoder, const nn::DecoderConfig& config) {
+  const std::vector<std::string> keys = keys_of(decoder.kinds);
+  Account total = summed(amount("total", "total", decoder.parameters()));
+  const auto add_module = [](Account& line, const char* key, const char* name, Count count) {
+    if (count != Count(0)) line.add(amount(key, name, count));
+  };
+  add_module(total, "tokens", config.tied ? "table of tokens, and head" : "table of tokens",
+             decoder.tokens_table);
+  add_module(total, "positions", "table of positions", decoder.positions_table);
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const LayerKind& kind = decoder.kinds[k];
+    const Count n = kind.count();
+    Account layers = summed(amount(keys[k], name_of(kind), n * kind.parameters()));
+    add_module(layers, "attention", "attention", n * kind.attention_parameters);
+    add_module(layers, "feed_forward", kind.has_mixture ? "expert of all tokens" : "feed-forward",
+               n * kind.feed_forward);
+    add_module(layers, "router", "router", n * kind.router);
+    add_module(layers, "experts", "experts", n * kind.experts);
+    add_module(layers, "norms", "norms", n * kind.norms);
+    total.add(std::move(layers));
+  }
+  add_module(total, "last_norm", "last norm", decoder.last_norm);
+  add_module(total, "head", "head", decoder.head);
+
+  const Count active = decoder.active();
+  Account section{.key = "parameters", .name = "Parameters"};
+  section.add(std::move(total));
+  section.add(amount("active", "active", active, "",
+                     config.mixture ? "for a token: the chosen experts alone" : "all of them"));
+  section.add(
+      amount("active_without_input_tables", "active without input tables",
+             active - decoder.positions_table - (config.tied ? Count(0) : decoder.tokens_table), "",
+             "without positions, and tokens unless they are the head"));
+  section.add(
+      amount("without_tables", "without any table",
+             decoder.parameters() - decoder.tokens_table - decoder.positions_table - decoder.head));
+  return section;
+}
+
+// --- cache ---
+
+void add_cache(Account& root, const CountedDecoder& decoder, const nn::DecoderConfig& config,
+               const AccountOptions& options) {
+  const std::vector<std::string> keys = keys_of(decoder.kinds);
+  const std::vector<Count> elements = accounting::cache_elements(decoder, config, options.context);
+  const Count size = Count(std::uint64_t{size_of(options.dtype)});
+  Account token =
+      summed(amount("kv_bytes_per_token", "Cache of a token", 0, "B", "all layers hold it"));
+  Account all = summed(amount("kv_bytes", "Cache of a sequence", 0, "B",
+                              std::to_string(options.context) + " tokens"));
+  Count of_token = 0, of_all = 0;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const LayerKind& kind = decoder.kinds[k];
+    const Count one = Count(kind.cached) * size, whole = elements[k] * size;
+    token.add(amount(keys[k], name_of(kind), kind.count() * one, "B", to_string(one) + " each"));
+    of_token += kind.count() * one;
+    all.add(amount(keys[k], name_of(kind), kind.count() * whole, "B",
+                   std::to_string(kind.seen(options.context)) + " tokens each"));
+    of_all += kind.count() * whole;
+  }
+  token.value = of_token;
+  all.value = of_all;
+  root.add(std::move(token));
+  root.add(std::move(all));
+}
+
+// --- FLOPs ---
+
+/// Sums of products of a token by module, `times` passes, where a token sees so many positions of
+/// each kind of layer.
+template <class Seen>
+Account products(std::string key, std::string name, std::string note, const CountedDecoder& decoder,
+                 Count times, const Seen& seen) {
+  const std::vector<std::string> keys = keys_of(decoder.kinds);
+  Account line = summed(amount(std::move(key), std::move(name), 0, "FLOP", std::move(note)));
+  Count total = 0;
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    const LayerKind& kind = decoder.kinds[k];
+    const Count n = times * kind.count();
+    const Count attention = n * seen(kind);
+    const Count whole = n * (kind.projections + kind.network) + attention;
+    Account layers = summed(amount(keys[k], name_of(kind), whole, "FLOP"));
+    layers.add(amount("projections", "projections", n * kind.projections, "FLOP"));
+    layers.add(amount("attention", "attention", attention, "FLOP"));
+    layers.add(amount("network", kind.has_mixture ? "router and experts" : "feed-forward",
+                      n * kind.network, "FLOP"));
+    total += whole;
+    line.add(std::move(layers));
+  }
+  const Count head = times * decoder.head_products;
+  line.add(amount("head", "head", head, "FLOP"));
+  line.value = total + head;
+  return line;
+}
+
+/// The mean of so many; a count where it is one.
+Account::Value mean_of(Count sum, std::int64_t of) {
+  const accounting::Quotient mean = accounting::divided(sum, of);
+  if (mean.rest == 0) return mean.value;
+  return sum.approximate() / static_cast<double>(of);
+}
+
+/// Products of all tokens of a sequence, without positions that the mask hides.
+Count causal_of_sequence(const CountedDecoder& decoder, std::int64_t context, bool head_once) {
+  Count sum =
+      decoder.matrices() * Count(context) + decoder.head_products * Count(head_once ? 1 : context);
+  for (const LayerKind& kind : decoder.kinds)
+    sum += kind.count() * kind.of_a_position * kind.seen_by_all(context);
+  return sum;
+}
+
+void add_conventions(Account& section, const std::vector<Convention>& conventions) {
+  for (const Convention& c : conventions)
+    section.add(estimate(amount(c.key, c.name, c.flops, "FLOP", c.formula)));
+}
+
+Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
+              std::int64_t context) {
+  const auto full = [&](const LayerKind& kind) { return kind.of_a_position * Count(context); };
+  const auto last = [&](const LayerKind& kind) {
+    return kind.of_a_position * Count(kind.seen(context));
+  };
+  const Count causal = causal_of_sequence(decoder, context, false);
+  Account section{.key = "flops_per_token", .name = "FLOPs of a token"};
+
+  Account prefill{.key = "prefill", .name = "prefill of " + std::to_string(context) + " tokens"};
+  prefill.add(products("counted", "counted", "products of the graph, attention in full", decoder,
+                       Count(1), full));
+  prefill.add({.key = "causal",
+               .name = "causal",
+               .value = mean_of(causal, context),
+               .unit = "FLOP",
+               .note = "without what the mask hides"});
+  add_conventions(prefill, accounting::forward_conventions(decoder, config, context));
+  section.add(std::move(prefill));
+
+  Account decode{.key = "decode",
+                 .name = "decode of the last of " + std::to_string(context) + " tokens"};
+  decode.add(products("counted", "counted", "products of the graph, with the cache", decoder,
+                      Count(1), last));
+  add_conventions(decode, accounting::forward_conventions(decoder, config, context));
+  section.add(std::move(decode));
+
+  Account training{.key = "training", .name = "training on " + std::to_string(context) + " tokens"};
+  training.add(products("counted", "counted", "forward and backward, attention in full", decoder,
+                        Count(3), full));
+  training.add({.key = "causal",
+                .name = "causal",
+                .value = mean_of(Count(3) * causal, context),
+                .unit = "FLOP",
+                .note = "without what the mask hides"});
+  add_conventions(training, accounting::training_conventions(decoder, config, context));
+  section.add(std::move(training));
+  return section;
+}
+
+Account flops_of_sequence(const CountedDecoder& decoder, std::int64_t context) {
+  Account section{.key = "flops",
+                  .name = "FLOPs of a sequence of " + std::to_string(context) + " tokens"};
+  section.add(amount("prefill", "prefill", causal_of_sequence(decoder, context, true), "FLOP",
+                     "causal; the head once"));
+  section.add(amount("training", "training", Count(3) * causal_of_sequence(decoder, context, false),
+                     "FLOP", "causal; the head on all tokens"));
+  return section;
+}
+
+constexpr std::int64_t most = std::int64_t{1} << 40;  // tokens, sequences, devices
+
+std::int64_t context_of(const nn::DecoderConfig& config, std::int64_t wanted) {
+  const std::int64_t context = wanted == 0 ? std::min<std::int64_t>(config.positions, 8192)
+                                           : require_at_least(1, "account", "context", wanted);
+  if (context > most) {
+    throw Error(ErrorKind::value,
+                "account: context is " + std::to_string(context) + ", at most 2^40 is wanted");
+  }
+  if (config.position == nn::DecoderConfig::Positions::learned && context > config.positions) {
+    throw Error(ErrorKind::value, "account: a context of " + std::to_string(context) +
+                                      " positions is more than the " +
+                                      std::to_string(config.positions) + " that are learned");
+  }
+  return context;
+}
+
+}  // namespace
+
+Account account(const nn::DecoderConfig& config, const AccountOptions& given) {
+  AccountOptions options = given;
+  const CountedDecoder decoder = accounting::counted(config);
+  options.context = context_of(config, given.context);
+  require_at_least(1, "account", "batch", options.batch);
+  require_at_least(1, "account", "devices", options.devices);
+  Account root;
+  root.add(parameters(decoder, config));
+  add_cache(root, decoder, config, options);
+  root.add(flops(decoder, config, options.context));
+  root.add(flops_of_sequence(decoder, options.context));
+  return root;
+}
+
+}  // namespace ein
