@@ -14,6 +14,7 @@
 #include "numbers.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
+#include "tensor/printable.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -92,9 +93,16 @@ AccountOptions options_of(const AccountWords& words) {
 }
 
 std::string account_of(const AccountWords& words) {
+  const int forms = words.json + words.csv + words.markdown + words.latex + words.html;
+  if (forms > 1)
+    throw UsageError("--json, --csv, --markdown, --latex and --html: one form at a time");
   const AccountOptions options = options_of(words);
   const Account root = account(config_of(words.model), options);
   if (words.json) return account_json(root);
+  if (words.csv) return account_csv(root);
+  if (words.markdown) return account_markdown(root);
+  if (words.latex) return account_latex(root);
+  if (words.html) return account_html(root, printable_line(words.model));
   return account_text(root);
 }
 
@@ -119,6 +127,10 @@ void add_account(CLI::App& app, std::string& output) {
   command->add_flag("--train", words->train, "memory and times of training alone");
   command->add_flag("--serve", words->serve, "memory and times of serving alone");
   command->add_flag("--json", words->json, "print one JSON object");
+  command->add_flag("--csv", words->csv, "print comma-separated values");
+  command->add_flag("--markdown", words->markdown, "print tables of Markdown");
+  command->add_flag("--latex", words->latex, "print tabulars of LaTeX");
+  command->add_flag("--html", words->html, "print a page, which needs nothing else");
   command->footer(examples);
   command->callback([words, &output] { output = account_of(*words); });
 }

@@ -5,68 +5,18 @@
 #include <utility>
 
 #include <ein/error.hpp>
-#include <ein/napkin.hpp>
-#include <ein/plan.hpp>
 
 #include "account/conventions.hpp"
 #include "account/divided.hpp"
 #include "account/layers.hpp"
+#include "account/lines.hpp"
 #include "graph/domain.hpp"
 
 namespace ein {
+
+using namespace accounting;
+
 namespace {
-
-using accounting::Convention;
-using accounting::CountedDecoder;
-using accounting::LayerKind;
-
-Account amount(std::string key, std::string name, Count count, std::string unit = "",
-               std::string note = "") {
-  return {.key = std::move(key),
-          .name = std::move(name),
-          .value = count,
-          .unit = std::move(unit),
-          .note = std::move(note)};
-}
-
-Account estimate(Account line) {
-  line.is_estimate = true;
-  return line;
-}
-
-Account summed(Account line) {
-  line.is_sum = true;
-  return line;
-}
-
-/// "full", "window_512", "full_mixture".
-std::string key_of(const LayerKind& kind) {
-  const std::int64_t window = kind.attention.window;
-  std::string key = window > 0 ? "window_" + std::to_string(window) : "full";
-  return kind.has_mixture ? key + "_mixture" : key;
-}
-
-/// "22 layers, window 512".
-std::string name_of(const LayerKind& kind) {
-  std::string name =
-      std::to_string(kind.layers.size()) + (kind.layers.size() == 1 ? " layer" : " layers");
-  if (kind.attention.window > 0) name += ", window " + std::to_string(kind.attention.window);
-  if (kind.has_mixture) name += ", experts";
-  return name;
-}
-
-/// Kinds whose windows and networks are alike, as those that differ in rotary bases alone, have one
-/// name each: numbers behind it.
-std::vector<std::string> keys_of(const std::vector<LayerKind>& kinds) {
-  std::vector<std::string> keys;
-  for (const LayerKind& kind : kinds) {
-    std::string key = key_of(kind);
-    const auto same = std::ranges::count_if(
-        keys, [&](const std::string& k) { return k == key || k.starts_with(key + "_of_"); });
-    keys.push_back(same == 0 ? key : key + "_of_" + std::to_string(same + 1));
-  }
-  return keys;
-}
 
 // --- parameters ---
 
@@ -114,7 +64,7 @@ Account parameters(const CountedDecoder& decoder, const nn::DecoderConfig& confi
 void add_cache(Account& root, const CountedDecoder& decoder, const nn::DecoderConfig& config,
                const AccountOptions& options) {
   const std::vector<std::string> keys = keys_of(decoder.kinds);
-  const std::vector<Count> elements = accounting::cache_elements(decoder, config, options.context);
+  const std::vector<Count> elements = cache_elements(decoder, config, options.context);
   const Count size = Count(std::uint64_t{size_of(options.dtype)});
   Account token =
       summed(amount("kv_bytes_per_token", "Cache of a token", 0, "B", "all layers hold it"));
@@ -167,18 +117,9 @@ Account products(std::string key, std::string name, std::string note, const Coun
 
 /// The mean of so many; a count where it is one.
 Account::Value mean_of(Count sum, std::int64_t of) {
-  const accounting::Quotient mean = accounting::divided(sum, of);
+  const Quotient mean = divided(sum, of);
   if (mean.rest == 0) return mean.value;
   return sum.approximate() / static_cast<double>(of);
-}
-
-/// Products of all tokens of a sequence, without positions that the mask hides.
-Count causal_of_sequence(const CountedDecoder& decoder, std::int64_t context, bool head_once) {
-  Count sum =
-      decoder.matrices() * Count(context) + decoder.head_products * Count(head_once ? 1 : context);
-  for (const LayerKind& kind : decoder.kinds)
-    sum += kind.count() * kind.of_a_position * kind.seen_by_all(context);
-  return sum;
 }
 
 void add_conventions(Account& section, const std::vector<Convention>& conventions) {
@@ -192,7 +133,7 @@ Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
   const auto last = [&](const LayerKind& kind) {
     return kind.of_a_position * Count(kind.seen(context));
   };
-  const Count causal = causal_of_sequence(decoder, context, false);
+  const Count causal = decoder.causal(context, context);
   Account section{.key = "flops_per_token", .name = "FLOPs of a token"};
 
   Account prefill{.key = "prefill", .name = "prefill of " + std::to_string(context) + " tokens"};
@@ -203,14 +144,14 @@ Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
                .value = mean_of(causal, context),
                .unit = "FLOP",
                .note = "without what the mask hides"});
-  add_conventions(prefill, accounting::forward_conventions(decoder, config, context));
+  add_conventions(prefill, forward_conventions(decoder, config, context));
   section.add(std::move(prefill));
 
   Account decode{.key = "decode",
                  .name = "decode of the last of " + std::to_string(context) + " tokens"};
   decode.add(products("counted", "counted", "products of the graph, with the cache", decoder,
                       Count(1), last));
-  add_conventions(decode, accounting::forward_conventions(decoder, config, context));
+  add_conventions(decode, forward_conventions(decoder, config, context));
   section.add(std::move(decode));
 
   Account training{.key = "training", .name = "training on " + std::to_string(context) + " tokens"};
@@ -221,7 +162,7 @@ Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
                 .value = mean_of(Count(3) * causal, context),
                 .unit = "FLOP",
                 .note = "without what the mask hides"});
-  add_conventions(training, accounting::training_conventions(decoder, config, context));
+  add_conventions(training, training_conventions(decoder, config, context));
   section.add(std::move(training));
   return section;
 }
@@ -229,22 +170,24 @@ Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
 Account flops_of_sequence(const CountedDecoder& decoder, std::int64_t context) {
   Account section{.key = "flops",
                   .name = "FLOPs of a sequence of " + std::to_string(context) + " tokens"};
-  section.add(amount("prefill", "prefill", causal_of_sequence(decoder, context, true), "FLOP",
-                     "causal; the head once"));
-  section.add(amount("training", "training", Count(3) * causal_of_sequence(decoder, context, false),
-                     "FLOP", "causal; the head on all tokens"));
+  section.add(
+      amount("prefill", "prefill", decoder.causal(context, 1), "FLOP", "causal; the head once"));
+  section.add(amount("training", "training", Count(3) * decoder.causal(context, context), "FLOP",
+                     "causal; the head on all tokens"));
   return section;
 }
 
-constexpr std::int64_t most = std::int64_t{1} << 40;  // tokens, sequences, devices
+/// From 1 to 2^40, so that sums stay counts.
+std::int64_t require_size(const char* what, std::int64_t size) {
+  require_at_least(1, "account", what, size);
+  if (size <= std::int64_t{1} << 40) return size;
+  throw Error(ErrorKind::value, std::string("account: ") + what + " is " + std::to_string(size) +
+                                    ", at most 2^40 is wanted");
+}
 
 std::int64_t context_of(const nn::DecoderConfig& config, std::int64_t wanted) {
   const std::int64_t context = wanted == 0 ? std::min<std::int64_t>(config.positions, 8192)
-                                           : require_at_least(1, "account", "context", wanted);
-  if (context > most) {
-    throw Error(ErrorKind::value,
-                "account: context is " + std::to_string(context) + ", at most 2^40 is wanted");
-  }
+                                           : require_size("context", wanted);
   if (config.position == nn::DecoderConfig::Positions::learned && context > config.positions) {
     throw Error(ErrorKind::value, "account: a context of " + std::to_string(context) +
                                       " positions is more than the " +
@@ -257,15 +200,16 @@ std::int64_t context_of(const nn::DecoderConfig& config, std::int64_t wanted) {
 
 Account account(const nn::DecoderConfig& config, const AccountOptions& given) {
   AccountOptions options = given;
-  const CountedDecoder decoder = accounting::counted(config);
+  const CountedDecoder decoder = counted(config);
   options.context = context_of(config, given.context);
-  require_at_least(1, "account", "batch", options.batch);
-  require_at_least(1, "account", "devices", options.devices);
+  require_size("batch", options.batch);
+  require_size("devices", options.devices);
   Account root;
   root.add(parameters(decoder, config));
   add_cache(root, decoder, config, options);
   root.add(flops(decoder, config, options.context));
   root.add(flops_of_sequence(decoder, options.context));
+  add_memory(root, decoder, config, options);
   return root;
 }
 

@@ -124,6 +124,19 @@ Count CountedDecoder::matrices() const {
   return sum;
 }
 
+Count CountedDecoder::causal(std::int64_t context, std::int64_t heads) const {
+  Count sum = matrices() * Count(context) + head_products * Count(heads);
+  for (const LayerKind& kind : kinds)
+    sum += kind.count() * kind.of_a_position * kind.seen_by_all(context);
+  return sum;
+}
+Count CountedDecoder::cached(std::int64_t positions) const {
+  Count sum = 0;
+  for (const LayerKind& kind : kinds)
+    sum += kind.count() * Count(kind.cached) * Count(kind.seen(positions));
+  return sum;
+}
+
 CountedDecoder counted(const nn::DecoderConfig& config) {
   const ShapesOnly shapes;
   CountedDecoder decoder;

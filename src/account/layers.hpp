@@ -51,6 +51,11 @@ struct CountedDecoder {
   Count active() const;
   /// Products of a token without those of attention with positions, and without the head.
   Count matrices() const;
+  /// Products of all tokens of a sequence, without positions that the mask hides, and with the head
+  /// on so many tokens.
+  Count causal(std::int64_t context, std::int64_t heads) const;
+  /// Elements of the cache of a sequence of so many positions, in all layers.
+  Count cached(std::int64_t positions) const;
 };
 
 /// Nothing of it is in memory. Errors are those of nn::Decoder.
