@@ -12,10 +12,9 @@ struct Terms {
   Count positions = 0;    // learned
   Count L = 0, d = 0, V = 0, T = 0;
   Count heads = 0;        // Σ H
-  Count widths = 0;       // Σ H·h
   Count both = 0;         // Σ H·(h of keys + h of values)
   Count seen = 0;         // Σ H·(h of keys + h of values)·min(T, window)
-  Count projections = 0;  // Σ of the elements of attention's matrices
+  Count projections = 0;  // twice the elements of attention's matrices
   Count networks = 0;     // Σ n·d·f of what a token goes through, without routers
   Count inner = 0;        // Σ f
   bool is_plain = true;   // neither mixtures nor latent attention
@@ -38,13 +37,13 @@ Terms terms_of(const CountedDecoder& decoder, const nn::DecoderConfig& config,
   t.T = Count(context);
   for (const LayerKind& kind : decoder.kinds) {
     const nn::AttentionConfig& a = kind.attention;
-    const Count heads = kind.count() * Count(a.heads), h = Count(a.head_size);
+    const Count heads = kind.count() * Count(a.heads);
+    const Count both = heads * (Count(a.head_size) + Count(kind.value_size()));
     t.heads += heads;
-    t.widths += heads * h;
-    t.both += heads * (h + h);
-    t.seen += heads * (h + h) * Count(kind.seen(context));
-    const Count columns = Count(a.heads) + Count(a.key_heads);
-    t.projections += kind.count() * Count(2) * t.d * columns * h;
+    t.both += both;
+    t.seen += both * Count(kind.seen(context));
+    t.projections += kind.count() * kind.projections;
+    t.is_plain = t.is_plain && !a.latent;
     const nn::FeedForwardConfig& network =
         kind.has_mixture ? config.mixture->expert : config.feed_forward;
     const Count matrices = network.gated ? 3 : 2;
@@ -73,8 +72,8 @@ Count narayanan(const Terms& t, int of_layer, int of_scores) {
 }
 
 Count chinchilla_body(const Terms& t) {
-  return Count(3) * (Count(8) * t.d * t.widths + Count(4) * t.T * t.widths +
-                     Count(3) * t.heads * t.T + Count(4) * t.d * t.inner);
+  return Count(3) * (Count(4) * t.d * t.both + Count(2) * t.T * t.both + Count(3) * t.heads * t.T +
+                     Count(4) * t.d * t.inner);
 }
 
 Count cookbook(const Terms& t, int passes) {
@@ -98,17 +97,16 @@ std::vector<Convention> training_conventions(const CountedDecoder& decoder,
       {"6N", "6·N", "N active without tables (Kaplan et al. 2020)", six * t.bare},
       {"6N_total", "6·N, all", "N active with tables", six * t.n},
       {"kaplan", "Kaplan with context", "6·N + 6·T·ΣHh, N without tables",
-       six * t.bare + six * t.T * t.widths},
-      {"palm", "PaLM, appendix B", "6·N + 12·T·ΣHh, N with tables",
-       six * t.n + Count(12) * t.T * t.widths},
+       six * t.bare + Count(3) * t.T * t.both},
+      {"palm", "PaLM, appendix B", "6·N + 12·T·ΣHh, N with tables", six * t.n + six * t.T * t.both},
       {"nanogpt", "nanoGPT estimate_mfu", "6·N + 12·T·ΣHh, N without positions",
-       six * (t.n - t.positions) + Count(12) * t.T * t.widths},
+       six * (t.n - t.positions) + six * t.T * t.both},
       {"torchtitan", "torchtitan", "6·N + 6·T·ΣH(h_qk + h_v), N without an untied input table",
        six * t.no_input + six * t.T * t.both},
       {"torchtitan_windows", "torchtitan since 2026-08", "the same with min(T, window) for T",
        six * t.no_input + six * t.seen},
       {"megatron", "Megatron-LM 2026", "6·(Σ(2dHh + 2dKh) + Σn·d·f + dV + T·ΣHh), without routers",
-       six * (t.projections + t.networks + t.d * t.V + t.T * t.widths)},
+       Count(3) * (t.projections + t.T * t.both) + six * (t.networks + t.d * t.V)},
       {"deepseek_v3", "Insights into DeepSeek-V3",
        "6·N + 3·T·ΣH(h_qk + h_v), N without an untied input table",
        six * t.no_input + Count(3) * t.T * t.both}};
@@ -136,16 +134,16 @@ std::vector<Convention> forward_conventions(const CountedDecoder& decoder,
                                             const nn::DecoderConfig& config, std::int64_t context) {
   const Terms t = terms_of(decoder, config, context);
   const Count two = 2;
-  return {{"2N", "2·N", "N active without tables (Kaplan et al. 2020)", two * t.bare},
-          {"2N_total", "2·N, all", "N active with tables", two * t.n},
-          {"kaplan", "Kaplan with context", "2·N + 2·T·ΣHh, N without tables",
-           two * t.bare + two * t.T * t.widths},
-          {"palm", "a third of PaLM's", "2·N + 4·T·ΣHh, N with tables",
-           two * t.n + Count(4) * t.T * t.widths},
-          {"torchtitan", "a third of torchtitan's", "2·N + 2·T·ΣH(h_qk + h_v)",
-           two * t.no_input + two * t.T * t.both},
-          {"megatron", "a third of Megatron-LM's", "2·(Σ(2dHh + 2dKh) + Σn·d·f + dV + T·ΣHh)",
-           two * (t.projections + t.networks + t.d * t.V + t.T * t.widths)}};
+  return {
+      {"2N", "2·N", "N active without tables (Kaplan et al. 2020)", two * t.bare},
+      {"2N_total", "2·N, all", "N active with tables", two * t.n},
+      {"kaplan", "Kaplan with context", "2·N + 2·T·ΣHh, N without tables",
+       two * t.bare + t.T * t.both},
+      {"palm", "a third of PaLM's", "2·N + 4·T·ΣHh, N with tables", two * t.n + two * t.T * t.both},
+      {"torchtitan", "a third of torchtitan's", "2·N + 2·T·ΣH(h_qk + h_v)",
+       two * t.no_input + two * t.T * t.both},
+      {"megatron", "a third of Megatron-LM's", "2·(Σ(2dHh + 2dKh) + Σn·d·f + dV + T·ΣHh)",
+       t.projections + t.T * t.both + two * (t.networks + t.d * t.V)}};
 }
 
 }  // namespace ein::accounting

@@ -88,22 +88,25 @@ void add_cache(Account& root, const CountedDecoder& decoder, const nn::DecoderCo
 
 // --- FLOPs ---
 
-/// Sums of products of a token by module, `times` passes, where a token sees so many positions of
-/// each kind of layer.
-template <class Seen>
-Account products(std::string key, std::string name, std::string note, const CountedDecoder& decoder,
-                 Count times, const Seen& seen) {
+/// Sums of products of a token by module, `times` passes; `of` gives those of attention's matrices
+/// and of its positions in a layer of a kind.
+struct OfAttention {
+  Count projections, positions;
+};
+template <class Of>
+Account products(std::string name, std::string note, const CountedDecoder& decoder, Count times,
+                 const Of& of) {
   const std::vector<std::string> keys = keys_of(decoder.kinds);
-  Account line = summed(amount(std::move(key), std::move(name), 0, "FLOP", std::move(note)));
+  Account line = summed(amount("counted", std::move(name), 0, "FLOP", std::move(note)));
   Count total = 0;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     const LayerKind& kind = decoder.kinds[k];
     const Count n = times * kind.count();
-    const Count attention = n * seen(kind);
-    const Count whole = n * (kind.projections + kind.network) + attention;
+    const OfAttention attention = of(kind);
+    const Count whole = n * (attention.projections + attention.positions + kind.network);
     Account layers = summed(amount(keys[k], name_of(kind), whole, "FLOP"));
-    layers.add(amount("projections", "projections", n * kind.projections, "FLOP"));
-    layers.add(amount("attention", "attention", attention, "FLOP"));
+    layers.add(amount("projections", "projections", n * attention.projections, "FLOP"));
+    layers.add(amount("attention", "attention", n * attention.positions, "FLOP"));
     layers.add(amount("network", kind.has_mixture ? "router and experts" : "feed-forward",
                       n * kind.network, "FLOP"));
     total += whole;
@@ -129,16 +132,19 @@ void add_conventions(Account& section, const std::vector<Convention>& convention
 
 Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
               std::int64_t context) {
-  const auto full = [&](const LayerKind& kind) { return kind.of_a_position * Count(context); };
+  const auto full = [&](const LayerKind& kind) {
+    return OfAttention{kind.projections, kind.of_a_position * Count(context)};
+  };
   const auto last = [&](const LayerKind& kind) {
-    return kind.of_a_position * Count(kind.seen(context));
+    return OfAttention{kind.decode_projections,
+                       kind.decode_of_a_position * Count(kind.seen(context))};
   };
   const Count causal = decoder.causal(context, context);
   Account section{.key = "flops_per_token", .name = "FLOPs of a token"};
 
   Account prefill{.key = "prefill", .name = "prefill of " + std::to_string(context) + " tokens"};
-  prefill.add(products("counted", "counted", "products of the graph, attention in full", decoder,
-                       Count(1), full));
+  prefill.add(
+      products("counted", "products of the graph, attention in full", decoder, Count(1), full));
   prefill.add({.key = "causal",
                .name = "causal",
                .value = mean_of(causal, context),
@@ -149,14 +155,13 @@ Account flops(const CountedDecoder& decoder, const nn::DecoderConfig& config,
 
   Account decode{.key = "decode",
                  .name = "decode of the last of " + std::to_string(context) + " tokens"};
-  decode.add(products("counted", "counted", "products of the graph, with the cache", decoder,
-                      Count(1), last));
+  decode.add(products("counted", "products of the graph, with the cache", decoder, Count(1), last));
   add_conventions(decode, forward_conventions(decoder, config, context));
   section.add(std::move(decode));
 
   Account training{.key = "training", .name = "training on " + std::to_string(context) + " tokens"};
-  training.add(products("counted", "counted", "forward and backward, attention in full", decoder,
-                        Count(3), full));
+  training.add(
+      products("counted", "forward and backward, attention in full", decoder, Count(3), full));
   training.add({.key = "causal",
                 .name = "causal",
                 .value = mean_of(Count(3) * causal, context),

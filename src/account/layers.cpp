@@ -130,6 +130,13 @@ Count CountedDecoder::causal(std::int64_t context, std::int64_t heads) const {
     sum += kind.count() * kind.of_a_position * kind.seen_by_all(context);
   return sum;
 }
+Count CountedDecoder::decode(std::int64_t positions) const {
+  Count sum = head_products;
+  for (const LayerKind& kind : kinds)
+    sum += kind.count() * (kind.decode_projections + kind.network +
+                           kind.decode_of_a_position * Count(kind.seen(positions)));
+  return sum;
+}
 Count CountedDecoder::cached(std::int64_t positions) const {
   Count sum = 0;
   for (const LayerKind& kind : kinds)
@@ -137,7 +144,37 @@ Count CountedDecoder::cached(std::int64_t positions) const {
   return sum;
 }
 
-CountedDecoder counted(const nn::DecoderConfig& config) {
+namespace {
+
+void count_decode(CountedDecoder& decoder, const nn::DecoderConfig& small) {
+  for (std::size_t k = 0; k < decoder.kinds.size(); ++k) {
+    LayerKind& kind = decoder.kinds[k];
+    Shape keys, values;
+    {
+      const ShapesOnly shapes;
+      const nn::KVCache cache =
+          nn::Block(small, static_cast<std::int64_t>(k)).attn.make_cache(1, 2);
+      keys = cache.keys.shape();
+      values = cache.values.shape();
+    }
+    // Nothing of shapes alone is written to, so that the cache is of two positions and real.
+    const nn::KVCache cache{zeros(keys), zeros(values), 0};
+    const auto of_token = [&](std::int64_t before) {
+      // Of its own: a second call would read what the first has written.
+      const ShapesOnly shapes;
+      const nn::Block block(small, static_cast<std::int64_t>(k));
+      nn::KVCache longer = cache;
+      longer.length = before;
+      return shapes.cost(block.attn.forward(empty({1, 1, small.width}), longer)).matmul_only;
+    };
+    const Count one = of_token(0);
+    // Of a window of one position there is no second.
+    kind.decode_of_a_position = std::int64_t{keys[2]} < 2 ? kind.of_a_position : of_token(1) - one;
+    kind.decode_projections = one - kind.decode_of_a_position;
+  }
+}
+
+CountedDecoder of_shapes(const nn::DecoderConfig& config) {
   const ShapesOnly shapes;
   CountedDecoder decoder;
   if (config.layers < 1) nn::Decoder{config};  // refuses it
@@ -163,6 +200,14 @@ CountedDecoder counted(const nn::DecoderConfig& config) {
   }
   const NoGrad no_grad;
   decoder.head_products = shapes.cost(model(empty({1, 1}, DType::i64))).matmul_only - of_layers;
+  return decoder;
+}
+
+}  // namespace
+
+CountedDecoder counted(const nn::DecoderConfig& config) {
+  CountedDecoder decoder = of_shapes(config);
+  count_decode(decoder, with_layers(config, decoder.kinds));
   return decoder;
 }
 

@@ -29,10 +29,15 @@ struct LayerKind {
 
   Count projections = 0;    // of attention, of a token
   Count of_a_position = 0;  // of attention, of a token for each position that it looks at
-  Count network = 0;        // feed-forward or mixture, of a token
+  // The same of one token with a cache.
+  Count decode_projections = 0, decode_of_a_position = 0;
+  Count network = 0;  // feed-forward or mixture, of a token
 
   std::int64_t cached = 0;  // elements of a position that the cache keeps
 
+  std::int64_t value_size() const {
+    return attention.latent ? attention.latent->value_size : attention.head_size;
+  }
   Count count() const { return Count(std::uint64_t{layers.size()}); }
   /// Positions that a token looks at where there are so many, itself among them.
   std::int64_t seen(std::int64_t positions) const;
@@ -56,6 +61,8 @@ struct CountedDecoder {
   Count causal(std::int64_t context, std::int64_t heads) const;
   /// Elements of the cache of a sequence of so many positions, in all layers.
   Count cached(std::int64_t positions) const;
+  /// Products of one token, the last of so many.
+  Count decode(std::int64_t positions) const;
 };
 
 /// Nothing of it is in memory. Errors are those of nn::Decoder.

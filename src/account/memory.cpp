@@ -52,9 +52,9 @@ Count fused_layer(const LayerKind& kind, const nn::DecoderConfig& config) {
   const nn::FeedForwardConfig& f = kind.has_mixture ? config.mixture->expert : config.feed_forward;
   const std::int64_t inner =
       nn::inner_width(f, config.width) * (kind.has_mixture ? config.mixture->chosen : 1);
-  return Count(2) *
-             (Count(4 * config.width) + Count((2 * a.heads + 2 * a.key_heads) * a.head_size) +
-              Count((f.gated ? 3 : 2) * inner)) +
+  return Count(2) * (Count(4 * config.width) +
+                     Count((a.heads + a.key_heads) * (a.head_size + kind.value_size())) +
+                     Count((f.gated ? 3 : 2) * inner)) +
          Count(4 * a.heads + 8);
 }
 
@@ -189,10 +189,8 @@ Account times(const Job& job) {
     section.add(least_time("prefill", "prefill", job.batch() * job.decoder.causal(o.context, 1),
                            touched(job.decoder, job.config, many) * job.element() + cache, work,
                            job));
-    Count decode = job.decoder.matrices() + job.decoder.head_products;
-    for (const LayerKind& kind : job.decoder.kinds)
-      decode += kind.count() * kind.of_a_position * Count(kind.seen(o.context));
-    Account line = least_time("decode", "decode of a token of each sequence", job.batch() * decode,
+    Account line = least_time("decode", "decode of a token of each sequence",
+                              job.batch() * job.decoder.decode(o.context),
                               touched(job.decoder, job.config, o.batch) * job.element() + cache,
                               "weights and cache once", job);
     const double seconds = std::get<double>(line.find("seconds")->value);

@@ -181,7 +181,14 @@ void Decoder::begin() const {
   for (const Block& block : transformer_.h) {
     const AttentionConfig& c = block.attn.config();
     const std::int64_t keys = c.key_heads * c.head_size;
-    matrix(block.attn.c_attn.weight, config_.initial_std, {c.heads * c.head_size, keys, keys});
+    std::vector<std::int64_t> parts{c.heads * c.head_size, keys, keys};
+    if (c.latent) {
+      const std::int64_t low = c.latent->query_rank;
+      parts = {low > 0 ? low : c.heads * c.head_size, c.latent->rank, c.latent->turned};
+      if (block.attn.q_up) matrix(block.attn.q_up->weight, config_.initial_std);
+      matrix(block.attn.kv_up->weight, config_.initial_std);
+    }
+    matrix(block.attn.c_attn.weight, config_.initial_std, parts);
     matrix(block.attn.c_proj.weight, projected);
     if (block.mlp) {
       feed_forward(*block.mlp);

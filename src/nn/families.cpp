@@ -163,6 +163,27 @@ DecoderConfig phi3_form() {
   return config;
 }
 
+DecoderConfig deepseek_v3_form() {
+  DecoderConfig config = with(llama_form(), {129280, 4096, 7168, 61, 128, 128, 18432});
+  AttentionConfig& a = config.attention;
+  a.head_size = 192;
+  a.latent = LatentConfig{.query_rank = 1536, .norm = config.norm};
+  a.rotary->layout = Rotary::Layout::neighbours;
+  config.mixture = MixtureConfig{.experts = 256,
+                                 .chosen = 8,
+                                 .expert = config.feed_forward,
+                                 .softmax_over_chosen = false,
+                                 .shared_width = 2048,
+                                 .sigmoid = true,
+                                 .groups = 8,
+                                 .chosen_groups = 4,
+                                 .scaling = 2.5};
+  config.mixture->expert.width = 2048;
+  config.is_mixture.assign(61, true);
+  for (const std::size_t layer : {0, 1, 2}) config.is_mixture[layer] = false;
+  return config;
+}
+
 // --- published ---
 
 DecoderConfig gpt2() { return gpt2_form(); }
@@ -239,6 +260,20 @@ DecoderConfig gemma3_27b() {
 DecoderConfig phi3_mini() {
   DecoderConfig config = phi3_form();
   config.attention.window = 2047;
+  return config;
+}
+
+DecoderConfig deepseek_v3() {
+  DecoderConfig config = deepseek_v3_form();
+  config.positions = 163840;
+  config.attention.rotary->scaling = {.rule = RotaryScaling::Rule::yarn,
+                                      .factor = 40,
+                                      .original_positions = 4096,
+                                      .mscale = 1,
+                                      .mscale_all = 1};
+  // 1/√192 by the square of YaRN's factor of the amplitude.
+  const double longer = 0.1 * std::log(40.0) + 1;
+  config.attention.scale = longer * longer / std::sqrt(192.0);
   return config;
 }
 

@@ -1,6 +1,7 @@
 #include <ein/nn/feed_forward.hpp>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <stdexcept>
 
@@ -93,6 +94,19 @@ const MixtureConfig& checked(const MixtureConfig& config) {
     throw Error(ErrorKind::value, "Mixture: experts have no biases, and `expert.bias` is set");
   require_at_least(0, "Mixture", "shared_width", config.shared_width);
   require_in(not_negative, "Mixture", "capacity", config.capacity);
+  require_in(not_negative, "Mixture", "scaling", config.scaling);
+  require_size("Mixture", "groups", config.groups);
+  require_size("Mixture", "chosen_groups", config.chosen_groups);
+  const std::int64_t of_group = config.experts / config.groups;
+  if (config.experts % config.groups != 0 || config.chosen_groups > config.groups ||
+      (config.groups > 1 && (!config.sigmoid || of_group < 2)) ||
+      config.chosen_groups * of_group < config.chosen) {
+    throw Error(ErrorKind::value,
+                "Mixture: " + std::to_string(config.chosen) + " of " +
+                    std::to_string(config.experts) + " experts are no choice of " +
+                    std::to_string(config.chosen_groups) + " of " + std::to_string(config.groups) +
+                    " groups; groups want sigmoids, and two experts each");
+  }
   return config;
 }
 
@@ -101,8 +115,30 @@ struct Routes {
   Tensor experts, weights, all;
 };
 
-Routes routes(const Tensor& scores, const MixtureConfig& config) {
+/// DeepSeek-V3's: weights are scores without the correction, by which experts are chosen.
+Routes sigmoid_routes(const Tensor& wide, const Tensor& correction, const MixtureConfig& config) {
+  const std::int64_t g = config.groups;
+  const Tensor scores = sigmoid(wide);
+  Tensor choice = scores + correction.to(scores.device());
+  if (config.chosen_groups < g) {
+    const Tensor by_group = rearrange(choice, "n (g e) -> n g e", "g"_a = g);
+    const Tensor worth = reduce(top_k(by_group, "n g [e]", 2).values, "n g k -> n g", "sum");
+    const Tensor best = top_k(worth, "n [g]", config.chosen_groups).positions;
+    const Tensor chosen =
+        reduce(one_hot(best, "n k -> n k [g]", "g"_a = g), "n k g -> n g 1", "sum");
+    choice = rearrange(where(chosen > 0, by_group, -std::numeric_limits<double>::infinity()),
+                       "n g e -> n (g e)");
+  }
+  const Tensor experts = top_k(choice, "n [e]", config.chosen).positions;
+  const Tensor kept = gather(scores, experts, "n [e], n k -> n k");
+  const Tensor weights =
+      config.normalised ? kept / (reduce(kept, "n k -> n 1", "sum") + 1e-20) : kept;
+  return {experts, weights * config.scaling, scores / reduce(scores, "n e -> n 1", "sum")};
+}
+
+Routes routes(const Tensor& scores, const Tensor& correction, const MixtureConfig& config) {
   const Tensor wide = scores.to(DType::f32);
+  if (config.sigmoid) return sigmoid_routes(wide, correction, config);
   const Tensor all = softmax(wide, "n [e]");
   if (config.softmax_over_chosen) {
     const Sorted best = top_k(wide, "n [e]", config.chosen);
@@ -139,6 +175,7 @@ Mixture::Mixture(std::int64_t dim, const MixtureConfig& config, double dropout)
       c_proj(experts_weight(config.experts, inner_width(config.expert, dim), dim)),
       config_(config),
       dropout_(dropout) {
+  if (config.sigmoid) correction = zeros({config.experts});
   add_module("router", router);
   add_parameter("c_fc", c_fc);
   if (config.expert.gated) add_parameter("c_gate", c_gate);
@@ -188,7 +225,7 @@ Tensor Mixture::forward(const Tensor& x, Tensor* balance) const {
   const std::int64_t e = config_.experts, k = config_.chosen;
   const Tensor rows = rearrange(x, "b s c -> (b s) c");
   const Size n = rows.shape()[0];
-  const Routes to = routes(router(rows), config_);
+  const Routes to = routes(router(rows), correction, config_);
   // Of each choice, token after token.
   const Tensor chosen = rearrange(to.experts, "n k -> (n k)"),
                repeated = repeat(rows, "n c -> (n k) c", "k"_a = k);

@@ -404,6 +404,54 @@ void read_phi3(ConfigReader& reader, DecoderConfig& config) {
   read_windows(reader, config, window, [&](std::int64_t) { return window > 0; });
 }
 
+void read_deepseek_v3(ConfigReader& reader, DecoderConfig& config) {
+  AttentionConfig& a = config.attention;
+  LatentConfig& l = *a.latent;
+  config.positions = reader.integer("max_position_embeddings", config.positions);
+  l.turned = reader.integer("qk_rope_head_dim", l.turned, 2, 1 << 16);
+  a.head_size = l.turned + reader.integer("qk_nope_head_dim", 128, 1, 1 << 16);
+  l.value_size = reader.integer("v_head_dim", l.value_size);
+  l.rank = reader.integer("kv_lora_rank", l.rank);
+  l.query_rank = reader.is_null("q_lora_rank") ? 0 : reader.integer("q_lora_rank", l.query_rank);
+  // Of the elements that turn, in files of transformers.
+  reader.ignore({"head_dim", "qk_head_dim"});
+  const std::int64_t head_size = a.head_size;
+  read_sizes(reader, config);
+  a.head_size = head_size;
+  l.norm.eps = config.norm.eps;
+  read_biases(reader, config);
+  config.feed_forward.activation = activation_of(reader, "hidden_act", "silu");
+  read_rotaries(reader, config);
+  const RotaryScaling& s = a.rotary->scaling;
+  const double longer =
+      s.rule == RotaryScaling::Rule::yarn ? 0.1 * s.mscale_all * std::log(s.factor) + 1 : 1;
+  a.scale = longer * longer / std::sqrt(static_cast<double>(head_size));
+  if (!reader.boolean("rope_interleave", true)) a.rotary->layout = Rotary::Layout::halves;
+
+  MixtureConfig& m = *config.mixture;
+  m.experts = reader.integer("n_routed_experts", m.experts, 1, most_layers);
+  m.chosen = reader.integer("num_experts_per_tok", m.chosen, 1, m.experts);
+  m.groups = reader.integer("n_group", m.groups, 1, m.experts);
+  m.chosen_groups = reader.integer("topk_group", m.chosen_groups, 1, m.groups);
+  m.normalised = reader.boolean("norm_topk_prob", true);
+  m.scaling = reader.number("routed_scaling_factor", m.scaling, not_negative);
+  m.expert.width = reader.integer("moe_intermediate_size", m.expert.width);
+  m.expert.activation = config.feed_forward.activation;
+  m.shared_width = reader.integer("n_shared_experts", 1, 0, 1 << 16) * m.expert.width;
+  if (reader.text("scoring_func", "sigmoid") != "sigmoid")
+    reader.fail("scoring_func", "is none of those that ein's decoders have: sigmoid");
+  if (reader.text("topk_method", "noaux_tc") != "noaux_tc")
+    reader.fail("topk_method", "is none of those that ein's decoders have: noaux_tc");
+  const std::int64_t plain = reader.integer("first_k_dense_replace", 3, 0);
+  const std::int64_t step = reader.integer("moe_layer_freq", 1);
+  config.is_mixture.clear();
+  for (std::int64_t i = 0; i < config.layers; ++i)
+    config.is_mixture.push_back(i >= plain && i % step == 0);
+  // More tokens are predicted in training alone; how files hold weights says nothing of sizes.
+  reader.ignore(
+      {"num_nextn_predict_layers", "quantization_config", "ep_size", "aux_loss_alpha", "seq_aux"});
+}
+
 struct Family {
   const char* model_type;
   WeightNames names;
@@ -447,6 +495,7 @@ constexpr Family families[] = {
     {"gemma2", WeightNames::gemma, gemma2_form, read_gemma2},
     {"gemma3_text", WeightNames::gemma, gemma3_form, read_gemma3},
     {"phi3", WeightNames::phi3, phi3_form, read_phi3},
+    {"deepseek_v3", WeightNames::none, deepseek_v3_form, read_deepseek_v3},
 };
 
 DescribedDecoder read_family(ConfigReader& reader, const std::string& type, bool tied) {

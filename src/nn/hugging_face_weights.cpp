@@ -140,6 +140,8 @@ Names names_of(WeightNames names) {
       return mixtral_names();
     case WeightNames::cs336:
       return cs336_names;
+    case WeightNames::none:
+      throw Error(ErrorKind::value, "load_weights: this family has no names of weights");
   }
   throw std::logic_error("names_of: names that it does not know");
 }
@@ -381,6 +383,9 @@ void load_weights(const Decoder& decoder, const StateDict& tensors, WeightNames 
 
 std::unique_ptr<Decoder> load_decoder(const std::string& directory, SafetensorsOptions options) {
   const DescribedDecoder described = read_decoder_config(directory);
+  if (described.names == WeightNames::none)
+    io::fail("load_decoder", io::join(directory, "config.json"),
+             "is of a family whose weights ein does not read: it is there for its sizes and cost");
   const StateDict tensors = tensors_of(directory, options);
   const std::string what = "load_decoder: \"" + printable_line(directory) + "\"";
   {

@@ -44,6 +44,9 @@ TEST(AccountCache, OfATokenAndOfAContext) {
       // In GiB 10.40625 and 4.375, where others say 81.38 and 2.19.
       {nn::gemma3_27b, 131072, 62 * 8192, 11173625856},
       {nn::qwen3_0_6b, 40960, 114688, 4697620480},
+      // 70.272 thousand bytes a token by its paper; 10.723 GiB, where others say 2.08.
+      {nn::deepseek_v3, 8192, 70272, 575668224},
+      {nn::deepseek_v3, 163840, 70272, 11513364480},
   };
   for (const Row& row : rows) {
     const Account root = at(row.config(), row.context);

@@ -69,6 +69,9 @@ TEST(AccountConventions, PublishedFigures) {
   // Insights into DeepSeek-V3, by the rule that gives its own figure: 405B at 4096.
   const Account llama = at(nn::llama3_405b(), 4096);
   EXPECT_NEAR(llama.count("flops_per_token.training.deepseek_v3").approximate(), 2473.2e9, 0.1e9);
+  // Its own: 250 GFLOP.
+  EXPECT_EQ(at(nn::deepseek_v3(), 4096).count("flops_per_token.training.deepseek_v3"),
+            Count(250455926784));
   // torchtitan's pull request 4300.
   const Account qwen = at(nn::qwen3_30b_a3b(), 8192);
   EXPECT_EQ(qwen.count("flops_per_token.training.torchtitan"), Count(37578559488));
@@ -107,7 +110,9 @@ TEST(AccountConventions, DecodeAndPrefill) {
                       {nn::llama3_8b, 8192, 19304284160, 131944593489920},
                       {nn::qwen3_30b_a3b, 8192, 12525764608, 71128501977088},
                       {nn::mistral_7b, 8192, 16368271360, 127544684707840},
-                      {nn::gemma3_27b, 8192, 56230576128, 431605190131712}};
+                      {nn::gemma3_27b, 8192, 56230576128, 431605190131712},
+                      // With the cache of low ranks: absorbed.
+                      {nn::deepseek_v3, 8192, 212432977920, 752572532523008}};
   for (const Row& row : rows) {
     const Account root = at(row.config(), row.context);
     EXPECT_EQ(root.count("flops_per_token.decode.counted"), Count(row.decode)) << row.decode;
@@ -118,6 +123,7 @@ TEST(AccountConventions, DecodeAndPrefill) {
   EXPECT_EQ(at(nn::mistral_7b(), 8192).count("flops.training"), Count(389075718635520));
   EXPECT_EQ(at(nn::gemma3_27b(), 8192).count("flops.training"), Count(1364093256597504));
   EXPECT_EQ(at(nn::qwen3_30b_a3b(), 8192).count("flops.training"), Count(228678017482752));
+  EXPECT_EQ(at(nn::deepseek_v3(), 8192).count("flops.training"), Count(2303260165668864));
 }
 
 }  // namespace

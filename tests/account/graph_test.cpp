@@ -43,8 +43,30 @@ std::vector<nn::DecoderConfig> small_ones() {
     if (config.local_attention) nn::add_windows(config, 8, 3, nn::Rotary{});
     configs.push_back(config);
   }
-  configs.back().is_mixture = {false, true, true, false, true, true};
-  configs.back().mixture->shared_width = 20;
+  nn::DecoderConfig latent = nn::deepseek_v3_form();
+  latent.vocabulary = 60;
+  latent.positions = 64;
+  latent.width = 32;
+  latent.layers = 6;
+  latent.attention.heads = 4;
+  latent.attention.head_size = 12;
+  latent.attention.latent = nn::LatentConfig{
+      .rank = 16, .query_rank = 24, .turned = 4, .value_size = 6, .norm = latent.norm};
+  latent.feed_forward.width = 48;
+  latent.is_mixture = {false, true, true, true, true, true};
+  latent.mixture->experts = 8;
+  latent.mixture->groups = 4;
+  latent.mixture->chosen_groups = 2;
+  latent.mixture->chosen = 2;
+  latent.mixture->expert.width = 24;
+  latent.mixture->shared_width = 24;
+  configs.push_back(latent);
+  latent.is_mixture.clear();
+  latent.mixture.reset();
+  latent.attention.latent->query_rank = 0;
+  configs.push_back(latent);
+  configs[5].is_mixture = {false, true, true, false, true, true};
+  configs[5].mixture->shared_width = 20;
   return configs;
 }
 

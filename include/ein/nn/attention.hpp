@@ -22,6 +22,17 @@ struct KVCache {
   Size length = 0;
 };
 
+/// Keys and values of one low-rank row a position (DeepSeek-V2, 2024): what a cache keeps is that
+/// row and one rotary key, which all heads share.
+struct LatentConfig {
+  std::int64_t rank = 512;        ///< of keys and values
+  std::int64_t query_rank = 0;    ///< of queries; 0: they are made of x itself
+  std::int64_t turned = 64;       ///< the last elements of a head of queries and keys, which turn
+  std::int64_t value_size = 128;  ///< of a head of values
+  NormConfig norm{.kind = NormConfig::Kind::rms};  ///< of both low ranks
+  friend bool operator==(const LatentConfig&, const LatentConfig&) = default;
+};
+
 /// How a layer attends.
 struct AttentionConfig {
   std::int64_t heads = 12;
@@ -35,6 +46,9 @@ struct AttentionConfig {
   std::optional<NormConfig> query_key_norm{};  ///< of each head of queries and keys
   std::optional<Rotary> rotary{};
   double dropout = 0;  ///< of the weights and of the result
+  /// All heads have keys of their own, key_heads says nothing; head_size, which is wanted, is that
+  /// of queries and keys, of which the elements before `turned` do not turn.
+  std::optional<LatentConfig> latent{};
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };
 
@@ -48,8 +62,12 @@ struct AttentionPlace {
 /// Each position looks at itself and those before it, with several heads (Vaswani et al. 2017): x
 /// is (batch, positions, dim). Modules "c_attn" (dim, (heads + 2·key heads)·head size), for
 /// queries, keys and values in this order, and "c_proj" (heads·head size, dim); "q_norm" and
-/// "k_norm" where the config has them. Queries of heads h·r ... h·r + r - 1 look at key head h
-/// (Ainslie et al. 2023).
+/// "k_norm" where the config has them. Of latent attention "c_attn" makes the low rank of queries
+/// (or the queries), that of keys and values, and the key that turns; "q_up" (query rank,
+/// heads·head size) and "kv_up" (rank, heads·(head size - turned + value size)) are the ways up,
+/// "q_low_norm" and "kv_low_norm" the norms before them. With a cache, kv_up is applied to queries
+/// and results instead of to what the cache holds (the paper's appendix C: absorbed). Queries of
+/// heads h·r ... h·r + r - 1 look at key head h (Ainslie et al. 2023).
 class Attention : public SameAxes {
  public:
   /// An Error of kind `value` unless heads divides dim and 0 <= dropout < 1; dropout acts on the
@@ -92,6 +110,7 @@ class Attention : public SameAxes {
   }
 
   Linear c_attn, c_proj;
+  std::unique_ptr<Linear> q_up, kv_up;  ///< of latent attention; q_up is null without a query rank
   /// Of these positions, the first of which comes after `before` others or is at `position`.
   Rotations turns(Size positions, Size before, const Tensor* position) const;
 
@@ -103,12 +122,17 @@ class Attention : public SameAxes {
     Tensor queries, keys, values;
   };
   Projected projected(const Tensor& x) const;
+  /// Of latent attention: keys and values of all heads, or those that a cache holds, with queries
+  /// to match.
+  Projected latent(const Tensor& x, const AttentionPlace& place, bool absorbed) const;
+  /// (batch, heads, queries, rank) -> (batch, queries, heads·value size)
+  Tensor raised(const Tensor& mixed) const;
   Tensor scores(const Projected& p) const;
 
   AttentionConfig config_;
   std::optional<Mesh> mesh_{}, positions_mesh_{};
   std::string heads_over_{}, positions_over_{};  // mesh axes
-  std::unique_ptr<SameAxes> q_norm_, k_norm_;
+  std::unique_ptr<SameAxes> q_norm_, k_norm_, q_low_norm_, kv_low_norm_;
   Dropout attention_dropout_, residual_dropout_;
 };
 

@@ -42,6 +42,10 @@ DecoderConfig gemma3_27b();
 // Abdin et al. 2024.
 DecoderConfig phi3_mini();
 
+/// DeepSeek-AI 2024: latent attention, a mixture of 256 experts in groups and one for all tokens,
+/// three layers without. Without the layer that predicts one token more.
+DecoderConfig deepseek_v3();
+
 /// The model of Stanford's CS336, assignment 1.
 struct CS336Sizes {
   std::int64_t vocabulary = 50257, context = 1024, width = 768, layers = 12, heads = 12;
@@ -69,6 +73,7 @@ DecoderConfig qwen3_moe_form();
 DecoderConfig gemma2_form();
 DecoderConfig gemma3_form();
 DecoderConfig phi3_form();
+DecoderConfig deepseek_v3_form();
 
 /// Gives all layers but each `every`-th, the first of which is layer every - 1, this window, and
 /// `rotary`, where it is one.

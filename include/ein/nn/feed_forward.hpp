@@ -63,6 +63,12 @@ struct MixtureConfig {
   /// choices than experts, as a token at a time, none is dropped either, and the chosen experts
   /// alone are computed.
   double capacity = 0;
+  /// Scores are sigmoids instead of a softmax over all, and `softmax_over_chosen` says nothing
+  /// (DeepSeek-V3, 2024). Experts lie in so many groups, and those of the chosen groups alone can
+  /// be chosen: the ones whose two best scores have the largest sum.
+  bool sigmoid = false;
+  std::int64_t groups = 1, chosen_groups = 1;
+  double scaling = 1;  ///< of the weights, where scores are sigmoids
   friend bool operator==(const MixtureConfig&, const MixtureConfig&) = default;
 };
 
@@ -80,6 +86,9 @@ class Mixture : public SameAxes {
 
   Linear router;
   Tensor c_fc, c_gate, c_proj;
+  /// (experts), where scores are sigmoids: added to them for the choice alone. No parameter, as no
+  /// gradient flows to it.
+  Tensor correction;
   std::unique_ptr<MLP> shared;
 
  private:
