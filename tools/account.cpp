@@ -29,7 +29,7 @@ constexpr const char* examples = R"(Examples:
 
 MODEL is a config.json, a directory that has one, or a name: gpt2, gpt2-xl, tinystories-33m, llama-2-7b, llama-3.1-8b,
 llama-3.1-70b, llama-3.1-405b, smollm2-135m, mistral-7b-v0.1, mixtral-8x7b, qwen2.5-0.5b, qwen2.5-7b, qwen3-0.6b,
-qwen3-8b, qwen3-30b-a3b, gemma-2-9b, gemma-3-1b-it, gemma-3-27b-it, phi-3-mini-4k, deepseek-v3. Numbers are of the graph of the
+qwen3-8b, qwen3-30b-a3b, gemma-2-9b, gemma-3-1b-it, gemma-3-27b-it, phi-3-mini-4k, deepseek-v3, gpt-oss-20b. Numbers are of the graph of the
 model, of which nothing is in memory; what is a formula of others, or an assumption, is called an estimate.
 
 Exit code: 0, or 2 for a mistake in the call; 1 for a file that is not there or not understood, and the rest.)";
@@ -55,6 +55,7 @@ constexpr std::pair<const char*, nn::DecoderConfig (*)()> known_models[] = {
     {"gemma-3-27b-it", nn::gemma3_27b},
     {"phi-3-mini-4k", nn::phi3_mini},
     {"deepseek-v3", nn::deepseek_v3},
+    {"gpt-oss-20b", nn::gpt_oss_20b},
 };
 
 struct AccountWords {

@@ -58,7 +58,7 @@ void count_parameters(LayerKind& kind, const nn::Block& block, const nn::Decoder
       kind.norms += n;
     } else if (name.starts_with("attn.")) {
       kind.attention_parameters += n;
-    } else if (kind.has_mixture && parameter.shape().rank() == 3) {
+    } else if (kind.has_mixture && name.starts_with("mlp.c_")) {
       kind.experts += n;
       kind.chosen_experts +=
           divided(n, config.mixture->experts).value * Count(config.mixture->chosen);

@@ -97,6 +97,10 @@ Attention::Attention(const AttentionConfig& config, std::int64_t dim)
   add_module("c_proj", c_proj);
   add_module("attention_dropout", attention_dropout_);
   add_module("residual_dropout", residual_dropout_);
+  if (config_.sinks) {
+    sinks = zeros({config_.heads});
+    add_parameter("sinks", sinks);
+  }
   if (config_.latent) {
     const LatentConfig& l = *config_.latent;
     if (l.query_rank > 0) {
@@ -381,8 +385,14 @@ Tensor Attention::forward(const Tensor& x, const AttentionPlace& place) const {
   const Tensor causal = place.position ? masked_at(scores, *place.position, offset, config_.window)
                                        : masked(scores, offset, config_.window);
   const Tensor weights = attention_dropout_(softmax(causal, "b g r q [k]"));
-  const Tensor mixed =
-      einsum(weights, p.values.to(weights.dtype()), "b g r q k, b g k d -> b g r q d");
+  Tensor mixed = einsum(weights, p.values.to(weights.dtype()), "b g r q k, b g k d -> b g r q d");
+  if (config_.sinks) {
+    // What is left of the softmax beside a sink: Σ exp / (Σ exp + exp sink).
+    const Tensor sum = reduce(causal, "b g r q k -> b g r q 1", "logsumexp");
+    const Tensor sink =
+        rearrange(used(sinks), "(g r) -> 1 g r 1 1", "g"_a = std::int64_t{causal.shape()[1]});
+    mixed = mixed * sigmoid(sum - sink).to(mixed.dtype());
+  }
   if (absorbed) return residual_dropout_(c_proj(raised(rearrange(mixed, "b 1 h q c -> b h q c"))));
   return residual_dropout_(c_proj(rearrange(mixed, "b g r q d -> b q (g r d)")));
 }

@@ -184,6 +184,25 @@ DecoderConfig deepseek_v3_form() {
   return config;
 }
 
+DecoderConfig gpt_oss_form() {
+  DecoderConfig config = with(llama_form(), {201088, 131072, 2880, 36, 64, 8, 2880});
+  config.norm.eps = 1e-5;
+  AttentionConfig& a = config.attention;
+  a.head_size = 64;
+  a.bias = a.output_bias = a.sinks = true;
+  a.rotary = Rotary{.base = 150000,
+                    .scaling = {.rule = RotaryScaling::Rule::yarn,
+                                .factor = 32,
+                                .original_positions = 4096,
+                                .truncate = false}};
+  config.feed_forward.bias = true;
+  config.feed_forward.limit = 7;
+  config.mixture = MixtureConfig{
+      .experts = 128, .chosen = 4, .expert = config.feed_forward, .router_bias = true};
+  add_windows(config, 128, 2);
+  return config;
+}
+
 // --- published ---
 
 DecoderConfig gpt2() { return gpt2_form(); }
@@ -274,6 +293,14 @@ DecoderConfig deepseek_v3() {
   // 1/√192 by the square of YaRN's factor of the amplitude.
   const double longer = 0.1 * std::log(40.0) + 1;
   config.attention.scale = longer * longer / std::sqrt(192.0);
+  return config;
+}
+
+DecoderConfig gpt_oss_20b() {
+  DecoderConfig config = gpt_oss_form();
+  config.layers = 24;
+  config.mixture->experts = 32;
+  add_windows(config, 128, 2);
   return config;
 }
 

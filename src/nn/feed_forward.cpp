@@ -58,7 +58,7 @@ MLP::MLP(std::int64_t dim, bool with_bias, double dropout)
 MLP::MLP(std::int64_t dim, const FeedForwardConfig& config, double dropout)
     : c_fc(dim, inner_width(config, dim), config.bias),
       c_proj(inner_width(config, dim), dim, config.bias),
-      activation_(config.activation),
+      config_(config),
       dropout_(dropout) {
   add_module("c_fc", c_fc);
   if (config.gated) {
@@ -69,9 +69,19 @@ MLP::MLP(std::int64_t dim, const FeedForwardConfig& config, double dropout)
   add_module("dropout", dropout_);
 }
 
+namespace {
+
+Tensor gated(const Tensor& gate, const Tensor& up, const FeedForwardConfig& config) {
+  if (config.limit == 0) return activated(gate, config.activation) * up;
+  const Tensor g = minimum(gate, config.limit);
+  return g * sigmoid(g * 1.702) * (clamp(up, -config.limit, config.limit) + 1);
+}
+
+}  // namespace
+
 Tensor MLP::forward(const Tensor& x) const {
   const Tensor inner =
-      c_gate ? activated((*c_gate)(x), activation_) * c_fc(x) : activated(c_fc(x), activation_);
+      c_gate ? gated((*c_gate)(x), c_fc(x), config_) : activated(c_fc(x), config_.activation);
   return dropout_(c_proj(inner));
 }
 
@@ -90,8 +100,6 @@ const MixtureConfig& checked(const MixtureConfig& config) {
     throw Error(ErrorKind::value, "Mixture: " + std::to_string(config.chosen) + " of " +
                                       std::to_string(config.experts) + " experts are to be chosen");
   }
-  if (config.expert.bias)
-    throw Error(ErrorKind::value, "Mixture: experts have no biases, and `expert.bias` is set");
   require_at_least(0, "Mixture", "shared_width", config.shared_width);
   require_in(not_negative, "Mixture", "capacity", config.capacity);
   require_in(not_negative, "Mixture", "scaling", config.scaling);
@@ -167,7 +175,7 @@ Size room_of(const MixtureConfig& config, const Tensor& counts, Size tokens) {
 }  // namespace
 
 Mixture::Mixture(std::int64_t dim, const MixtureConfig& config, double dropout)
-    : router(dim, checked(config).experts, false),
+    : router(dim, checked(config).experts, config.router_bias),
       c_fc(experts_weight(config.experts, dim, inner_width(config.expert, dim))),
       c_gate(config.expert.gated
                  ? experts_weight(config.experts, dim, inner_width(config.expert, dim))
@@ -180,6 +188,17 @@ Mixture::Mixture(std::int64_t dim, const MixtureConfig& config, double dropout)
   add_parameter("c_fc", c_fc);
   if (config.expert.gated) add_parameter("c_gate", c_gate);
   add_parameter("c_proj", c_proj);
+  if (config.expert.bias) {
+    const std::int64_t inner = inner_width(config.expert, dim);
+    c_fc_bias = zeros({config.experts, inner});
+    add_parameter("c_fc_bias", c_fc_bias);
+    if (config.expert.gated) {
+      c_gate_bias = zeros({config.experts, inner});
+      add_parameter("c_gate_bias", c_gate_bias);
+    }
+    c_proj_bias = zeros({config.experts, dim});
+    add_parameter("c_proj_bias", c_proj_bias);
+  }
   if (config.shared_width > 0) {
     FeedForwardConfig of_shared = config.expert;
     of_shared.width = config.shared_width;
@@ -198,27 +217,30 @@ Tensor Mixture::of_tables(const Tensor& rows, const Tensor& chosen, const Tensor
   const Tensor row = where(place < room, chosen * room + place, ein::Scalar(room * e));
   const Tensor tables = scatter_add(rows, row, "m c, m -> [v] c", "v"_a = room * e + 1);
   const Tensor taken = rearrange(tables.at({slice(0, room * e)}), "(e t) c -> e t c", "e"_a = e);
-  const Tensor wide = einsum(taken, used(c_fc), "e t c, e c f -> e t f");
+  const auto through = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const Tensor y = einsum(x, used(weight), "e t i, e i o -> e t o");
+    return config_.expert.bias ? y + rearrange(used(bias), "e o -> e 1 o").to(y.dtype()) : y;
+  };
+  const Tensor wide = through(taken, c_fc, c_fc_bias);
   const Tensor inner = config_.expert.gated
-                           ? activated(einsum(taken, used(c_gate), "e t c, e c f -> e t f"),
-                                       config_.expert.activation) *
-                                 wide
+                           ? gated(through(taken, c_gate, c_gate_bias), wide, config_.expert)
                            : activated(wide, config_.expert.activation);
-  const Tensor made = einsum(inner, used(c_proj), "e t f, e f c -> e t c");
+  const Tensor made = through(inner, c_proj, c_proj_bias);
   return gather(pad(rearrange(made, "e t c -> (e t) c"), "[v] c", 0, 1), row, "[v] c, m -> m c");
 }
 
 Tensor Mixture::of_rows(const Tensor& rows, const Tensor& chosen) const {
-  const auto of_chosen = [&](const Tensor& weight) {
-    return gather(used(weight), chosen, "[e] i o, m -> m i o");
+  const auto through = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const Tensor y =
+        einsum(x, gather(used(weight), chosen, "[e] i o, m -> m i o"), "m i, m i o -> m o");
+    return config_.expert.bias ? y + gather(used(bias), chosen, "[e] o, m -> m o").to(y.dtype())
+                               : y;
   };
-  const Tensor wide = einsum(rows, of_chosen(c_fc), "m c, m c f -> m f");
+  const Tensor wide = through(rows, c_fc, c_fc_bias);
   const Tensor inner = config_.expert.gated
-                           ? activated(einsum(rows, of_chosen(c_gate), "m c, m c f -> m f"),
-                                       config_.expert.activation) *
-                                 wide
+                           ? gated(through(rows, c_gate, c_gate_bias), wide, config_.expert)
                            : activated(wide, config_.expert.activation);
-  return einsum(inner, of_chosen(c_proj), "m f, m f c -> m c");
+  return through(inner, c_proj, c_proj_bias);
 }
 
 Tensor Mixture::forward(const Tensor& x, Tensor* balance) const {

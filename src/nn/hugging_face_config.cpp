@@ -404,6 +404,21 @@ void read_phi3(ConfigReader& reader, DecoderConfig& config) {
   read_windows(reader, config, window, [&](std::int64_t) { return window > 0; });
 }
 
+void read_gpt_oss(ConfigReader& reader, DecoderConfig& config) {
+  read_sizes(reader, config);
+  read_biases(reader, config);
+  config.feed_forward.activation = activation_of(reader, "hidden_act", "silu");
+  config.feed_forward.limit = reader.number("swiglu_limit", config.feed_forward.limit, positive);
+  config.local_attention.reset();
+  read_rotaries(reader, config);
+  read_windows(reader, config, reader.integer("sliding_window", 128),
+               [](std::int64_t i) { return i % 2 == 0; });
+  read_experts(reader, config);
+  config.mixture->expert = config.feed_forward;
+  // Said twice; how files hold weights says nothing of sizes.
+  reader.ignore({"experts_per_token", "initial_context_length", "quantization_config"});
+}
+
 void read_deepseek_v3(ConfigReader& reader, DecoderConfig& config) {
   AttentionConfig& a = config.attention;
   LatentConfig& l = *a.latent;
@@ -495,6 +510,7 @@ constexpr Family families[] = {
     {"gemma2", WeightNames::gemma, gemma2_form, read_gemma2},
     {"gemma3_text", WeightNames::gemma, gemma3_form, read_gemma3},
     {"phi3", WeightNames::phi3, phi3_form, read_phi3},
+    {"gpt_oss", WeightNames::none, gpt_oss_form, read_gpt_oss},
     {"deepseek_v3", WeightNames::none, deepseek_v3_form, read_deepseek_v3},
 };
 

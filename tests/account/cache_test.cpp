@@ -45,6 +45,7 @@ TEST(AccountCache, OfATokenAndOfAContext) {
       {nn::gemma3_27b, 131072, 62 * 8192, 11173625856},
       {nn::qwen3_0_6b, 40960, 114688, 4697620480},
       // 70.272 thousand bytes a token by its paper; 10.723 GiB, where others say 2.08.
+      {nn::gpt_oss_20b, 8192, 24 * 2048, 204472320},
       {nn::deepseek_v3, 8192, 70272, 575668224},
       {nn::deepseek_v3, 163840, 70272, 11513364480},
   };

@@ -25,8 +25,9 @@ namespace nn = ein::nn;
 /// Small decoders of several kinds, of which each has six layers.
 std::vector<nn::DecoderConfig> small_ones() {
   std::vector<nn::DecoderConfig> configs;
-  for (nn::DecoderConfig config : {nn::gpt2_form(), nn::llama_form(), nn::gemma2_form(),
-                                   nn::gemma3_form(), nn::qwen3_moe_form(), nn::mixtral_form()}) {
+  for (nn::DecoderConfig config :
+       {nn::gpt2_form(), nn::llama_form(), nn::gemma2_form(), nn::gemma3_form(),
+        nn::qwen3_moe_form(), nn::mixtral_form(), nn::gpt_oss_form()}) {
     config.vocabulary = 60;
     config.positions = 64;
     config.width = 32;

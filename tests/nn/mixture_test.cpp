@@ -266,7 +266,6 @@ TEST(Mixture, RefusesSizesThatDoNotFit) {
   expect_error(with([](auto& c) { c.experts = 0; }), ErrorKind::value, {"experts is 0"});
   expect_error(with([](auto& c) { c.chosen = 0; }), ErrorKind::value, {"chosen is 0"});
   expect_error(with([](auto& c) { c.chosen = 5; }), ErrorKind::value, {"5 of 4 experts"});
-  expect_error(with([](auto& c) { c.expert.bias = true; }), ErrorKind::value, {"no biases"});
   expect_error(with([](auto& c) { c.capacity = -1; }), ErrorKind::value, {"capacity is -1"});
   expect_error(with([](auto& c) { c.shared_width = -1; }), ErrorKind::value,
                {"shared_width is -1"});

@@ -49,6 +49,8 @@ struct AttentionConfig {
   /// All heads have keys of their own, key_heads says nothing; head_size, which is wanted, is that
   /// of queries and keys, of which the elements before `turned` do not turn.
   std::optional<LatentConfig> latent{};
+  /// A number for each head, as the score of one position more that has no value (GPT-OSS, 2025).
+  bool sinks = false;
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };
 
@@ -110,6 +112,7 @@ class Attention : public SameAxes {
   }
 
   Linear c_attn, c_proj;
+  Tensor sinks;                         ///< (heads), a parameter where the config has them
   std::unique_ptr<Linear> q_up, kv_up;  ///< of latent attention; q_up is null without a query rank
   /// Of these positions, the first of which comes after `before` others or is at `position`.
   Rotations turns(Size positions, Size before, const Tensor* position) const;

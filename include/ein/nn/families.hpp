@@ -46,6 +46,9 @@ DecoderConfig phi3_mini();
 /// three layers without. Without the layer that predicts one token more.
 DecoderConfig deepseek_v3();
 
+/// OpenAI 2025: sinks, windows in every second layer, a mixture of 32 experts with biases.
+DecoderConfig gpt_oss_20b();
+
 /// The model of Stanford's CS336, assignment 1.
 struct CS336Sizes {
   std::int64_t vocabulary = 50257, context = 1024, width = 768, layers = 12, heads = 12;
@@ -74,6 +77,7 @@ DecoderConfig gemma2_form();
 DecoderConfig gemma3_form();
 DecoderConfig phi3_form();
 DecoderConfig deepseek_v3_form();
+DecoderConfig gpt_oss_form();
 
 /// Gives all layers but each `every`-th, the first of which is layer every - 1, this window, and
 /// `rotary`, where it is one.

@@ -26,6 +26,9 @@ struct FeedForwardConfig {
   double ratio = 4;
   std::int64_t multiple = 1;  ///< to the nearest multiple of this
   bool bias = true;
+  /// Where it is gated: g · sigmoid(1.702·g) · (u + 1) of the gate g, at most so large, and of
+  /// c_fc's u, no further from 0 (GPT-OSS, 2025); 0: as above.
+  double limit = 0;
   friend bool operator==(const FeedForwardConfig&, const FeedForwardConfig&) = default;
 };
 /// The features inside, for a model of width dim. An Error of kind `value` where that is no size.
@@ -43,7 +46,7 @@ class MLP : public SameAxes {
   std::unique_ptr<Linear> c_gate;  ///< null where it is not gated
 
  private:
-  Activation activation_;
+  FeedForwardConfig config_;
   Dropout dropout_;
 };
 
@@ -69,14 +72,16 @@ struct MixtureConfig {
   bool sigmoid = false;
   std::int64_t groups = 1, chosen_groups = 1;
   double scaling = 1;  ///< of the weights, where scores are sigmoids
+  bool router_bias = false;
   friend bool operator==(const MixtureConfig&, const MixtureConfig&) = default;
 };
 
 /// Modules "router" (dim, experts) and "shared", an MLP; parameters "c_fc", "c_gate" (experts, dim,
-/// inner) and "c_proj" (experts, inner, dim), without biases.
+/// inner) and "c_proj" (experts, inner, dim); where experts have biases "c_fc_bias", "c_gate_bias"
+/// and "c_proj_bias", a row for each.
 class Mixture : public SameAxes {
  public:
-  /// An Error of kind `value` unless 1 <= chosen <= experts, and for experts with biases.
+  /// An Error of kind `value` unless 1 <= chosen <= experts.
   Mixture(std::int64_t dim, const MixtureConfig& config, double dropout = 0);
   Tensor forward(const Tensor& x) const override { return forward(x, nullptr); }
   /// Adds to `balance`, if it is not null, experts · Σ f·p over the experts, where f is the part of
@@ -86,6 +91,7 @@ class Mixture : public SameAxes {
 
   Linear router;
   Tensor c_fc, c_gate, c_proj;
+  Tensor c_fc_bias, c_gate_bias, c_proj_bias;
   /// (experts), where scores are sigmoids: added to them for the choice alone. No parameter, as no
   /// gradient flows to it.
   Tensor correction;

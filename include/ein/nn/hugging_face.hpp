@@ -20,7 +20,7 @@ enum class WeightNames : std::uint8_t {
   qwen3_moe,  ///< experts as mlp.experts.N
   mixtral,    ///< experts as block_sparse_moe.experts.N
   cs336,      ///< of the course
-  none        ///< of families whose configs are read, and whose weights are not: DeepSeek-V3
+  none  ///< of families whose configs are read, and whose weights are not: DeepSeek-V3, GPT-OSS
 };
 
 /// A decoder that a directory describes.
@@ -31,10 +31,10 @@ struct DescribedDecoder {
 
 /// Reads `config.json` of a model directory, in the spellings of transformers 4 and 5: model_type
 /// gpt2, gpt_neo, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma2, gemma3_text, gemma3,
-/// phi3 and deepseek_v3; of the last, layers that predict more tokens are left out. A key that is
-/// absent has the default of that type. Dropout is left out. Errors of kind `file` name the path
-/// and the key: no JSON, another model_type, a key that is not known and says something, a number
-/// outside its domain, a rule of rotary positions that is none of RotaryScaling's.
+/// phi3, gpt_oss and deepseek_v3; of the last, layers that predict more tokens are left out. A key
+/// that is absent has the default of that type. Dropout is left out. Errors of kind `file` name the
+/// path and the key: no JSON, another model_type, a key that is not known and says something, a
+/// number outside its domain, a rule of rotary positions that is none of RotaryScaling's.
 DescribedDecoder read_decoder_config(const std::string& directory);
 /// The same of a file by its path.
 DescribedDecoder read_decoder_config_file(const std::string& path);
