@@ -5,6 +5,7 @@
 #include <ein/nn/conv.hpp>
 #include <ein/nn/cruncher.hpp>
 #include <ein/nn/decoder.hpp>
+#include <ein/nn/decoder_file.hpp>
 #include <ein/nn/ein_mix.hpp>
 #include <ein/nn/families.hpp>
 #include <ein/nn/feed_forward.hpp>

@@ -103,6 +103,12 @@ void ConfigReader::require_boolean(const std::string& key, bool value) {
   fail(key, std::string("is ") + (value ? "false" : "true") + ", which ein does not compute");
 }
 
+void ConfigReader::require_all_known() const {
+  for (const auto& [key, value] : object_.items()) {
+    if (!read_.contains(key)) fail(key, "is a key that ein does not know");
+  }
+}
+
 void ConfigReader::require_all_read() const {
   for (const auto& [key, value] : object_.items()) {
     const bool says_nothing = value.is_null() || (value.is_boolean() && !value.get<bool>()) ||

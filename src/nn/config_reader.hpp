@@ -54,6 +54,8 @@ class ConfigReader {
   void require_boolean(const std::string& key, bool value);
   /// An Error that names a key that nobody has read, unless it is null, false or empty.
   void require_all_read() const;
+  /// The same, whatever the key says.
+  void require_all_known() const;
 
   /// Throws an Error of kind `file`: the path, the key in quotes, `what`.
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
