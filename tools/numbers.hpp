@@ -23,24 +23,42 @@ namespace ein::command {
 class Numbers {
  public:
   template <class T>
-  void add(CLI::App& app, const std::string& name, T& value, const std::string& description) {
+  CLI::Option* add(CLI::App& app, const std::string& name, T& value,
+                   const std::string& description) {
     auto& word = *words_.emplace_back(std::make_unique<std::string>());
-    add_word(app, name, word, description)->default_str(shown(value));
+    CLI::Option* const option = add_word(app, name, word, description);
+    option->default_str(shown(value));
     readers_.push_back([&word, &value, name] {
-      if (word.empty()) return;
-      const std::optional<T> number = io::number_of<T>(word);
-      if (!number) {
-        throw Error(ErrorKind::value, name + ": " + ein::quoted(word) + " is no " +
-                                          (std::is_integral_v<T> ? "whole number" : "number"));
-      }
-      value = *number;
+      if (!word.empty()) value = number_of<T>(name, word);
     });
+    return option;
+  }
+  /// A number that need not be given; `otherwise` says what then holds.
+  template <class T>
+  CLI::Option* add(CLI::App& app, const std::string& name, std::optional<T>& value,
+                   const std::string& description, const std::string& otherwise) {
+    auto& word = *words_.emplace_back(std::make_unique<std::string>());
+    CLI::Option* const option = add_word(app, name, word, description);
+    option->default_str(otherwise);
+    readers_.push_back([&word, &value, name] {
+      if (!word.empty()) value = number_of<T>(name, word);
+    });
+    return option;
   }
   void read() const {
     for (const auto& reader : readers_) reader();
   }
 
  private:
+  template <class T>
+  static T number_of(const std::string& name, const std::string& word) {
+    const std::optional<T> number = io::number_of<T>(word);
+    if (!number) {
+      throw Error(ErrorKind::value, name + ": " + ein::quoted(word) + " is no " +
+                                        (std::is_integral_v<T> ? "whole number" : "number"));
+    }
+    return *number;
+  }
   template <class T>
   static std::string shown(T value) {
     char text[32];

@@ -59,7 +59,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 training::Step step_of(const StepWords& words) {
   const nn::TransformerConfig config = training::config_of(words.options, words.vocab_size);
   training::require_memory("step", config, words.options);
-  return {config, words.options};
+  return {nn::decoder_config(config), words.options};
 }
 
 Tensor tokens(const StepWords& words, Device device) {

@@ -9,16 +9,18 @@
 #include <memory>
 #include <sstream>
 
-#include <ein/checkpoint.hpp>
 #include <ein/tokenizer.hpp>
 #include <ein/train.hpp>
 
 #include "call.hpp"
+#include "graph/diagnostic.hpp"
+#include "io/file.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
 #include "stop_signals.hpp"
 #include "subcommands.hpp"
-#include "train/model.hpp"
+#include "train/trained.hpp"
+#include "train_model.hpp"
 #include "words.hpp"
 
 namespace ein::command {
@@ -27,7 +29,12 @@ namespace {
 constexpr const char* train_examples = R"(Examples:
   ein train --data shakespeare.txt --out run
   ein train --data shakespeare.txt --out run --max-iters 5000 --resume
+  ein train --tokens stories.u16 --tokenizer tokenizer.json --model decoder.json --out run
+  ein train --data shakespeare.txt --out run --norm rms --positions rotary --kv-heads 2 --feed-forward swiglu --no-bias
   ein sample --from run --prompt 'ROMEO:' --tokens 300
+
+TOKENS are ids that ein tokenize encode wrote. The checkpoints keep the model and the tokenizer: --resume wants neither
+again. Where the model's options say nothing, it is GPT-2's with the sizes above.
 
 OUT receives the last checkpoints, log.jsonl (a line for each step) and loss.svg. Where it has a run, --resume or
 --overwrite is wanted. SIGINT (Ctrl-C) and SIGTERM end a run after the step at hand, with a checkpoint of it, from which
@@ -38,6 +45,11 @@ where a loss is not finite; 1 for files, memory and the rest.)";
 
 constexpr const char* sample_examples = R"(Examples:
   ein sample --from run --prompt 'ROMEO:' --tokens 300 --temperature 0.8 --top-k 40
+  ein sample --from /models/Qwen3-0.6B --prompt 'Once upon a time' --top-p 0.95 --stop '<|im_end|>'
+  ein sample --from run --perplexity text.txt
+
+The filters act in this order: temperature, top k, top p, min p. Of a model directory of Hugging Face, what
+generation_config.json says of them and of tokens that end a text counts where no option says otherwise.
 
 Exit code: 0; 2 for a mistake in the call, such as a prompt with characters that the model does not know; 1 for files
 and the rest.)";
@@ -62,9 +74,10 @@ std::string memory_of(const TrainBill& bill) {
 
 void print_bill(const TrainBill& bill, const TrainOptions& options) {
   std::printf("parameters        %s\n", grouped(bill.parameters).c_str());
-  std::printf("tokens            %s to train on, %s to validate with, %lld characters\n",
+  std::printf("tokens            %s to train on, %s to validate with, %lld %s\n",
               grouped(bill.train_tokens).c_str(), grouped(bill.validation_tokens).c_str(),
-              static_cast<long long>(bill.vocabulary));
+              static_cast<long long>(bill.vocabulary),
+              bill.tokens_are_characters ? "characters" : "in the vocabulary");
   std::printf("FLOPs per step    %s, %s of them in contractions\n",
               grouped(bill.step.model).c_str(), grouped(bill.step.matmul_only).c_str());
   std::printf("                  forward %s, backward %s, update %s\n",
@@ -148,8 +161,17 @@ class ProgressLine {
 struct TrainCall {
   TrainOptions options;
   Numbers numbers;
-  std::string dtype = "f32", device = "cpu", mesh;
+  std::string dtype = "f32", device = "cpu", mesh, token_type;
+  ModelWords model;
+  const CLI::Option* block_size = nullptr;
 };
+
+/// How a file of `ein tokenize encode` has ids.
+TokenType token_type_of(const std::string& word) {
+  if (word.empty() || word == "u16") return TokenType::u16;
+  if (word == "u32") return TokenType::i32;  // ids are below 2^31
+  throw UsageError("--token-type: " + ein::quoted(word) + " is neither u16 nor u32");
+}
 
 /// The exit code.
 int run(TrainCall& call) {
@@ -158,6 +180,11 @@ int run(TrainCall& call) {
   options.dtype = training_dtype(call.dtype);
   options.device = device_named(call.device);
   options.mesh = mesh_axes(call.mesh);
+  options.token_type = token_type_of(call.token_type);
+  options.model = call.model.model(options);
+  // Those of a file, or of the checkpoint.
+  const bool has_positions = options.resume || (options.model && options.model->vocabulary > 0);
+  if (call.block_size->count() == 0 && has_positions) options.block_size = 0;
   ProgressLine line(options.max_iters);
   std::string peak_source;
   const auto begin = [&](const TrainBill& bill) {
@@ -188,8 +215,8 @@ int run(TrainCall& call) {
 
 /// What `sample` continues where no prompt is given: a new line, or the first token where the model
 /// knows none.
-std::string default_prompt(const std::string& from) {
-  const auto tokenizer = training::read_description(load_checkpoint(from)).tokenizer;
+std::string default_prompt(const SampleOptions& options) {
+  const auto tokenizer = training::load_tokenizer_of(options.from, options.tokenizer);
   const std::string new_line = "\n";
   try {
     tokenizer->encode(new_line);
@@ -199,20 +226,70 @@ std::string default_prompt(const std::string& from) {
   }
 }
 
+void print_note(const std::string& note) { std::fprintf(stderr, "ein: %s\n", note.c_str()); }
+
+struct SampleCall {
+  SampleOptions options;
+  Numbers numbers;
+  std::string device = "cpu", perplexity;
+  std::vector<std::string> stop_ids;
+  const CLI::Option* prompt = nullptr;
+};
+
+/// How well the model predicts the text of a file.
+std::string score_of(const SampleCall& call) {
+  const SampleOptions& o = call.options;
+  const TextScore score = ein::score({.from = o.from,
+                                      .text = io::InputFile("sample", call.perplexity).read(),
+                                      .tokenizer = o.tokenizer,
+                                      .device = o.device,
+                                      .on_note = print_note});
+  Table table({false, true});
+  table.add({"tokens", grouped(score.tokens)});
+  table.add({"loss", shown(score.loss)});
+  table.add({"perplexity", shown(score.perplexity)});
+  table.add({"bits per byte", shown(score.bits_per_byte)});
+  return table.text();
+}
+
+std::string run(SampleCall& call) {
+  call.numbers.read();
+  SampleOptions& options = call.options;
+  options.device = device_named(call.device);
+  if (!call.perplexity.empty()) return score_of(call);
+  for (const std::string& word : call.stop_ids)
+    options.stop_ids.push_back(whole_number("--stop-id", word));
+  if (call.prompt->count() == 0) options.prompt = default_prompt(options);
+  options.on_note = print_note;
+  sample(options, [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  });
+  return "\n";
+}
+
 }  // namespace
 
 void add_train(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("train", "Train a small Transformer on a text");
+  CLI::App* command = app.add_subcommand("train", "Train a decoder on a text");
   const auto call = std::make_shared<TrainCall>();
   TrainOptions& o = call->options;
   Numbers& numbers = call->numbers;
-  add_word(*command, "--data", o.data, "a UTF-8 text file")->required();
+  add_word(*command, "--data", o.data, "a text file");
+  add_word(*command, "--tokens", o.tokens, "a file of ids in place of a text");
+  add_word(*command, "--token-type", call->token_type, "how it has ids: u16 (default) or u32");
+  add_word(*command, "--tokenizer", o.tokenizer,
+           "tokenizer.json; without, the tokens of a text are its characters");
+  numbers.add(*command, "--validation-fraction", o.validation_fraction,
+              "of the tokens, the last ones");
   add_word(*command, "--out", o.out, "the directory for checkpoints, log and picture")->required();
-  numbers.add(*command, "--block-size", o.block_size, "positions that a prediction may look at");
+  call->block_size = numbers.add(*command, "--block-size", o.block_size,
+                                 "positions that a prediction may look at");
   numbers.add(*command, "--batch-size", o.batch_size, "sequences in a batch");
-  numbers.add(*command, "--n-layer", o.n_layer, "blocks");
-  numbers.add(*command, "--n-head", o.n_head, "attention heads");
-  numbers.add(*command, "--n-embd", o.n_embd, "width");
+  std::vector<const CLI::Option*> sizes{
+      numbers.add(*command, "--n-layer", o.n_layer, "blocks"),
+      numbers.add(*command, "--n-head", o.n_head, "attention heads"),
+      numbers.add(*command, "--n-embd", o.n_embd, "width")};
   numbers.add(*command, "--max-iters", o.max_iters, "steps");
   numbers.add(*command, "--learning-rate", o.learning_rate, "the highest");
   numbers.add(*command, "--min-lr", o.min_lr, "the last");
@@ -221,7 +298,7 @@ void add_train(CLI::App& app, int& exit_code) {
   numbers.add(*command, "--beta1", o.beta1, "AdamW's");
   numbers.add(*command, "--beta2", o.beta2, "AdamW's");
   numbers.add(*command, "--grad-clip", o.grad_clip, "the greatest norm of the gradient; 0: any");
-  numbers.add(*command, "--dropout", o.dropout, "probability");
+  sizes.push_back(numbers.add(*command, "--dropout", o.dropout, "probability"));
   numbers.add(*command, "--grad-accum", o.grad_accum, "batches to a step");
   numbers.add(*command, "--eval-interval", o.eval_interval,
               "steps between evaluations and checkpoints");
@@ -236,49 +313,47 @@ void add_train(CLI::App& app, int& exit_code) {
   add_word(*command, "--init-from", o.init_from, "a checkpoint to take the weights from");
   command->add_flag("--resume", o.resume, "go on from the last checkpoint in OUT, if any");
   command->add_flag("--overwrite", o.overwrite, "remove the run that is in OUT, if any");
-  command->add_flag("--bias,!--no-bias", o.bias,
-                    "biases in linear layers and norms, as GPT-2 has them (default), or none");
+  sizes.push_back(
+      command->add_flag("--bias,!--no-bias", o.bias,
+                        "biases in linear layers and norms, as GPT-2 has them (default), or none"));
+  call->model.add(*command, std::move(sizes));
   command->add_flag("--compile,!--no-compile", o.compile,
                     "one program for a step (default), or call by call");
   command->footer(train_examples);
   command->callback([call, &exit_code] { exit_code = run(*call); });
 }
 
-void add_sample(CLI::App& app, std::string&) {
+void add_sample(CLI::App& app, std::string& output) {
   CLI::App* command = app.add_subcommand("sample", "Write text with a trained model");
-  struct SampleCall {
-    SampleOptions options;
-    Numbers numbers;
-    std::string device = "cpu";
-  };
   const auto call = std::make_shared<SampleCall>();
   SampleOptions& o = call->options;
-  add_word(*command, "--from", o.from, "what ein train wrote: its directory, or a checkpoint")
+  add_word(
+      *command, "--from", o.from,
+      "what ein train wrote: its directory, or a checkpoint; or a model directory of Hugging Face")
       ->required();
-  const CLI::Option* const prompt =
+  call->prompt =
       add_word(*command, "--prompt", o.prompt,
                "what to continue; where the model knows no new line, the first token that it knows")
           ->default_str("a new line");
-  call->numbers.add(*command, "--tokens", o.tokens, "how many to write");
+  call->numbers.add(*command, "--tokens", o.tokens, "how many to write at most");
   call->numbers.add(*command, "--temperature", o.temperature,
-                    "below 1: likelier ones; 0: the likeliest");
-  call->numbers.add(*command, "--top-k", o.top_k, "only among so many likeliest; 0: all");
+                    "below 1: likelier ones; 0: the likeliest", "0.8");
+  call->numbers.add(*command, "--top-k", o.top_k, "only among so many likeliest; 0: all", "0");
+  call->numbers.add(*command, "--top-p", o.top_p,
+                    "only the likeliest whose probabilities sum to this", "1");
+  call->numbers.add(*command, "--min-p", o.min_p,
+                    "only those at least this times as likely as the likeliest", "0");
+  add_words(*command, "--stop", o.stop, "a token that ends the text; for each one again")
+      ->type_name("TEXT");
+  add_words(*command, "--stop-id", call->stop_ids, "the same by its id")->type_name("ID");
   call->numbers.add(*command, "--seed", o.seed, "of the draws");
+  add_word(*command, "--tokenizer", o.tokenizer, "tokenizer.json in place of the model's own");
+  add_word(*command, "--perplexity", call->perplexity,
+           "write no text, but how well the model predicts that of this file")
+      ->type_name("FILE");
   add_word(*command, "--device", call->device, "cpu, cuda, cuda:1 ...")->default_str("cpu");
   command->footer(sample_examples);
-  command->callback([call, prompt] {
-    call->numbers.read();
-    call->options.device = device_named(call->device);
-    if (prompt->count() == 0) call->options.prompt = default_prompt(call->options.from);
-    call->options.on_note = [](const std::string& note) {
-      std::fprintf(stderr, "ein: %s\n", note.c_str());
-    };
-    sample(call->options, [](const std::string& text) {
-      std::fwrite(text.data(), 1, text.size(), stdout);
-      std::fflush(stdout);
-    });
-    std::printf("\n");
-  });
+  command->callback([call, &output] { output = run(*call); });
 }
 
 }  // namespace ein::command

@@ -1,4 +1,4 @@
-// Training a Transformer on a text, and sampling from it: what `ein train` and `ein sample` do.
+// Training a decoder on a text, and sampling from it: what `ein train` and `ein sample` do.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ein/compile.hpp>
+#include <ein/data.hpp>
 #include <ein/mesh.hpp>
 #include <ein/nn/transformer.hpp>
 #include <ein/tokenizer.hpp>
@@ -16,10 +17,13 @@ namespace ein {
 
 /// The names and defaults of nanoGPT's small character model on a CPU.
 struct TrainOptions {
-  std::string data;  ///< a UTF-8 text; its first 90 % are trained on, the rest validates
+  /// A text; its last part validates. Its tokens are characters of UTF-8, or those of `tokenizer`.
+  std::string data;
   /// Receives checkpoints, log.jsonl, loss.svg. Where it has a run, either `resume` or `overwrite`
   /// says what becomes of that.
   std::string out;
+  /// Tokens in a sequence, sequences in a batch. With `model` or `resume` a block size of 0 is the
+  /// positions of the model.
   std::int64_t block_size = 64, batch_size = 12;
   std::int64_t n_layer = 4, n_head = 4, n_embd = 128;
   bool bias = true;  ///< in linear layers and norms
@@ -49,12 +53,24 @@ struct TrainOptions {
   /// What is split over the axis "data": 0 nothing, 1 the optimizer's state, 2 gradients, too, 3
   /// parameters, too (see optim::Optimizer::shard, nn::Module::shard).
   int zero = 0;
+  /// The model, in place of n_layer, n_head, n_embd, bias and dropout; with a vocabulary of 0 that
+  /// of the tokenizer. Not said, a run that goes on has the model of its checkpoint, if one was
+  /// said when it began.
+  std::optional<nn::DecoderConfig> model{};
+  /// A raw file of ids (Tokens::open) in place of `data`; it is mapped. Its vocabulary is that of
+  /// `model` or else of `tokenizer`; an id outside of it is an Error.
+  std::string tokens{};
+  TokenType token_type = TokenType::u16;
+  /// A tokenizer.json. The checkpoint keeps it: a run that goes on, and sample(), need it no more.
+  std::string tokenizer{};
+  double validation_fraction = 0.1;  ///< of the tokens, the last ones
 };
 
 /// What a run costs, exactly, before its first step.
 struct TrainBill {
   std::int64_t parameters = 0;
   std::int64_t vocabulary = 0, train_tokens = 0, validation_tokens = 0;
+  bool tokens_are_characters = true;
   Cost step;                          ///< of one step
   StepBill parts;                     ///< the same by what it is for, and its memory likewise
   MemoryPlan memory{};                ///< of one step
@@ -100,21 +116,58 @@ struct TrainReport {
 TrainProgress train(const TrainOptions& options, const TrainReport& report);
 
 struct SampleOptions {
-  std::string from;  ///< a training directory, or a checkpoint in it
+  /// A training directory, a checkpoint in it, or a model directory of Hugging Face (see
+  /// nn::load_decoder), with config.json, weights and tokenizer.json.
+  std::string from;
   std::string prompt = "\n";
-  std::int64_t tokens = 500;
-  double temperature = 0.8;  ///< 0: always the likeliest
-  std::int64_t top_k = 0;    ///< only among so many likeliest; 0: among all
+  std::int64_t tokens = 500;  ///< at most
+  // What a token is drawn from, in the order in which the filters act. Not said: what the
+  // directory's generation_config.json says, or the last number here.
+  std::optional<double> temperature{};  ///< 0: always the likeliest; 0.8
+  std::optional<std::int64_t> top_k{};  ///< only among so many likeliest; 0: among all; 0
   std::uint64_t seed = 1337;
   Device device = cpu;
   /// Called before anything is written with what is to be known of the checkpoint: which newer ones
-  /// were passed over, and why.
+  /// were passed over, and why; of a generation_config.json what is left out.
   std::function<void(const std::string& note)> on_note{};
+  /// Only among the fewest likeliest whose probabilities sum to this, 0 < top_p <= 1 (Holtzman et
+  /// al. 2020); 1
+  std::optional<double> top_p{};
+  /// Only tokens at least this times as likely as the likeliest (Nguyen et al. 2024); 0
+  std::optional<double> min_p{};
+  /// Tokens that end the text and are not written, by their texts and by their ids; so do those
+  /// that generation_config.json, or else config.json, has as eos_token_id.
+  std::vector<std::string> stop{};
+  std::vector<std::int64_t> stop_ids{};
+  std::string tokenizer{};  ///< a tokenizer.json in place of the model's own
 };
 
-/// Continues the prompt; `write` receives the prompt and then each token's text. Errors: kind value
-/// for options outside their domain and a prompt with characters that the model does not know,
-/// file.
+/// Continues the prompt; `write` receives the prompt and then each token's text, the bytes of a
+/// token, which may be a part of a character. Errors: kind value for options outside their domain,
+/// a stop that is no token, a prompt with characters that the model does not know, and logits that
+/// are not finite; file.
 void sample(const SampleOptions& options, const std::function<void(const std::string&)>& write);
+
+struct ScoreOptions {
+  std::string from;             ///< as SampleOptions::from
+  std::string text;             ///< as the tokenizer wants it
+  std::int64_t block_size = 0;  ///< tokens; 0: the model's positions, at most 1024
+  std::string tokenizer{};      ///< as SampleOptions::tokenizer
+  Device device = cpu;
+  std::function<void(const std::string& note)> on_note{};  ///< as SampleOptions::on_note
+};
+
+/// How well a model predicts a text.
+struct TextScore {
+  std::int64_t tokens = 0;   ///< that were predicted: all but the first
+  std::int64_t bytes = 0;    ///< of the text
+  double loss = 0;           ///< the mean of -log p, nats a token
+  double perplexity = 0;     ///< exp(loss)
+  double bits_per_byte = 0;  ///< Σ -log₂ p / bytes, which does not depend on the tokenizer
+};
+/// In blocks that follow each other; a token is predicted from those before it in its block.
+/// Errors: kind value for a text of too few tokens and a block size beyond the model's positions;
+/// those of sample().
+TextScore score(const ScoreOptions& options);
 
 }  // namespace ein

@@ -1,8 +1,11 @@
 #include "train/model.hpp"
 
 #include <ein/error.hpp>
+#include <ein/shapes_only.hpp>
 
+#include "io/json.hpp"
 #include "io/number.hpp"
+#include "nn/decoder_json.hpp"
 #include "tensor/printable.hpp"
 
 namespace ein::training {
@@ -33,6 +36,12 @@ const std::string& text(const Checkpoint& checkpoint, const std::string& key) {
 
 }  // namespace
 
+Metadata describe(const nn::DecoderConfig& config, const Tokenizer* tokenizer) {
+  Metadata description{{"model", nn::decoder_json(config)}};
+  if (tokenizer) description["tokenizer"] = tokenizer->save();
+  return description;
+}
+
 Metadata describe(const nn::TransformerConfig& config, const Tokenizer& tokenizer) {
   Metadata description{{"tokenizer", tokenizer.save()}};
   visit_numbers([&](const std::string& name,
@@ -46,7 +55,39 @@ std::uint64_t number(const Checkpoint& checkpoint, const std::string& key) {
   fail(checkpoint, " has no whole number under \"" + key + "\"");
 }
 
+namespace {
+
+/// Of a checkpoint that has a decoder.json. The tensors must be there before memory for a model is
+/// asked for.
+Described read_decoder(const Checkpoint& checkpoint, const std::string& json) {
+  Described described{.config = nn::parse_decoder_json(json, checkpoint.path)};
+  if (const auto saved = checkpoint.metadata.find("tokenizer");
+      saved != checkpoint.metadata.end()) {
+    described.tokenizer = load_tokenizer(saved->second);
+    if (described.tokenizer->vocabulary_size() > described.config.vocabulary)
+      fail(checkpoint, ": the tokenizer has a larger vocabulary than the model");
+  }
+  std::string mistake;
+  try {
+    const ShapesOnly shapes;
+    for (const auto& [name, tensor] : nn::Decoder(described.config).state_dict()) {
+      const auto found = checkpoint.tensors.find("model." + name);
+      if (found != checkpoint.tensors.end() && found->second.shape() == tensor.shape()) continue;
+      mistake = " has no " + name + " of shape " + tensor.shape().to_string();
+      break;
+    }
+  } catch (const Error& error) {
+    mistake = std::string(": ") + error.what();
+  }
+  if (!mistake.empty()) fail(checkpoint, mistake);
+  return described;
+}
+
+}  // namespace
+
 Described read_description(const Checkpoint& checkpoint) {
+  if (const auto json = checkpoint.metadata.find("model"); json != checkpoint.metadata.end())
+    return read_decoder(checkpoint, json->second);
   // Products of these do not overflow.
   constexpr std::uint64_t most = std::uint64_t{1} << 24;
   const auto read = [&](const std::string& key, auto& number_of_model) {
@@ -57,9 +98,9 @@ Described read_description(const Checkpoint& checkpoint) {
     number_of_model = static_cast<std::remove_cvref_t<decltype(number_of_model)>>(value);
   };
   Described described;
-  visit_numbers(read, described.config);
+  visit_numbers(read, described.sizes.emplace());
   described.tokenizer = load_tokenizer(text(checkpoint, "tokenizer"));
-  if (described.tokenizer->vocabulary_size() != described.config.vocab_size) {
+  if (described.tokenizer->vocabulary_size() != described.sizes->vocab_size) {
     fail(checkpoint, ": the tokenizer has another vocabulary than the model");
   }
   // The largest tensors must be there before memory for a model is asked for.
@@ -68,15 +109,48 @@ Described read_description(const Checkpoint& checkpoint) {
     if (tensor != checkpoint.tensors.end() && tensor->second.shape() == shape) return;
     fail(checkpoint, " has no " + name + ".weight of shape " + shape.to_string());
   };
-  const nn::TransformerConfig& config = described.config;
+  const nn::TransformerConfig& config = *described.sizes;
   want("wte", {config.vocab_size, config.n_embd});
   want("wpe", {config.block_size, config.n_embd});
   for (std::int64_t i = 0; i < config.n_layer; ++i)
     want("h." + std::to_string(i) + ".mlp.c_fc", {config.n_embd, 4 * config.n_embd});
+  described.config = nn::decoder_config(config);
   return described;
 }
 
-void require_same_model(const nn::TransformerConfig& loaded, const nn::TransformerConfig& wanted,
+namespace {
+
+/// Without what a run that goes on may change.
+nn::DecoderConfig what_stays(nn::DecoderConfig config) {
+  config.dropout = config.attention.dropout = 0;
+  if (config.local_attention) config.local_attention->dropout = 0;
+  config.initial = {};
+  config.initial_std = 0;
+  return config;
+}
+
+/// "width 8 for 16, norm/eps 0.1 for 0.2" of what differs.
+std::string differences_of(const nn::DecoderConfig& of_file, const nn::DecoderConfig& of_run) {
+  const nn::DecoderConfig a = what_stays(of_file), b = what_stays(of_run);
+  if (a == b) return "";
+  using nlohmann::json;
+  const json ours = json::parse(nn::decoder_json(a)), theirs = json::parse(nn::decoder_json(b));
+  std::string text;
+  for (const json& change : json::diff(ours, theirs)) {
+    const auto path = change.at("path").get<std::string>();
+    const auto at = [&](const json& from) {
+      const json::json_pointer pointer(path);
+      return from.contains(pointer) ? from.at(pointer).dump() : std::string("none");
+    };
+    text += (text.empty() ? "" : ", ") + path.substr(1) + " " + at(ours) + " for " + at(theirs);
+  }
+  return text;
+}
+
+}  // namespace
+
+void require_same_model(const Described& loaded, const nn::DecoderConfig& wanted,
+                        const std::optional<nn::TransformerConfig>& wanted_sizes,
                         const std::string& path) {
   std::string differences;
   const auto compare = [&](const char* name, std::int64_t of_file, std::int64_t of_run) {
@@ -84,7 +158,10 @@ void require_same_model(const nn::TransformerConfig& loaded, const nn::Transform
     differences += std::string(differences.empty() ? "" : ", ") + name + " " +
                    std::to_string(of_file) + " for " + std::to_string(of_run);
   };
-  visit_numbers(compare, loaded, wanted);
+  if (loaded.sizes && wanted_sizes)
+    visit_numbers(compare, *loaded.sizes, *wanted_sizes);
+  else
+    differences = differences_of(loaded.config, wanted);
   if (!differences.empty())
     throw Error(ErrorKind::value,
                 "\"" + printable_line(path) + "\" is of another model: " + differences);

@@ -5,6 +5,7 @@
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 #include <ein/schedule.hpp>
+#include <ein/text.hpp>
 #include "api/on_all.hpp"
 #include "io/file.hpp"
 #include "tensor/printable.hpp"
@@ -19,20 +20,63 @@ std::string read_text(const std::string& path) {
   return file.read();
 }
 
+/// The tokens that the options name, by `known`, a tokenizer that a checkpoint has, where there is
+/// one.
+Corpus read_corpus(const TrainOptions& options, std::unique_ptr<Tokenizer> known) {
+  if (!options.tokenizer.empty())
+    known = std::make_unique<BpeTokenizer>(load_bpe(options.tokenizer));
+  if (!options.tokens.empty())
+    return {std::move(known), Tokens::open(options.tokens, options.token_type)};
+  if (const auto* const bpe = dynamic_cast<const BpeTokenizer*>(known.get())) {
+    std::vector<std::int32_t> ids;
+    encode_file(options.data, *bpe, [&](std::span<const std::int32_t> piece) {
+      ids.insert(ids.end(), piece.begin(), piece.end());
+    });
+    return {std::move(known), Tokens(from_vector(ids))};
+  }
+  const std::string text = read_text(options.data);
+  auto characters = std::make_unique<CharTokenizer>(text);
+  const Tensor ids = from_vector(characters->encode(text));
+  return {std::move(characters), Tokens(ids)};
+}
+
+bool of_characters(const Corpus& corpus) {
+  return dynamic_cast<const CharTokenizer*>(corpus.tokenizer.get()) != nullptr;
+}
+
 }  // namespace
+
+ResolvedOptions resolved(const TrainOptions& options) {
+  ResolvedOptions result{options};
+  const bool has_model = options.model.has_value();
+  const bool wants_tokenizer =
+      options.tokenizer.empty();  // characters are those of the text at hand
+  if (options.resume && (!has_model || wants_tokenizer) && has_checkpoint(options.out)) {
+    const Checkpoint checkpoint = load_checkpoint(options.out);
+    Described described = read_description(checkpoint);
+    if (!has_model && !described.sizes) result.options.model = described.config;
+    if (wants_tokenizer &&
+        (!options.tokens.empty() || dynamic_cast<const BpeTokenizer*>(described.tokenizer.get())))
+      result.tokenizer = std::move(described.tokenizer);
+  }
+  if (result.options.block_size == 0)
+    result.options.block_size =
+        result.options.model ? result.options.model->positions : TrainOptions().block_size;
+  return result;
+}
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw Error(ErrorKind::value, "train: " + what);
 }
 
-Run::Run(const TrainOptions& options)
-    : options_(options),
-      text_(read_text(options.data)),
-      tokenizer_(std::make_unique<CharTokenizer>(text_)),
-      split_(split(Tokens(token_tensor()))),
-      step_(config(), options),
-      sampler_(split_.train, options.batch_size * options.grad_accum, options.block_size,
-               options.seed) {
+Run::Run(ResolvedOptions& given)
+    : options_(given.options),
+      corpus_(read_corpus(options_, std::move(given.tokenizer))),
+      split_(split(corpus_.tokens, 1 - options_.validation_fraction)),
+      step_(config(), options_),
+      sampler_(split_.train, options_.batch_size * options_.grad_accum, options_.block_size,
+               options_.seed) {
+  const TrainOptions& options = options_;
   const auto goes_on = [&] { return options.resume && has_checkpoint(options.out); };
   if (!options.init_from.empty() && !goes_on()) init();
   take_directory();
@@ -70,7 +114,8 @@ int Run::largest(int said) const {
 TrainBill Run::bill() const {
   TrainBill bill;
   bill.parameters = step_.model.parameter_count();
-  bill.vocabulary = tokenizer_->vocabulary_size();
+  bill.vocabulary = step_.model.config().vocabulary;
+  bill.tokens_are_characters = of_characters(corpus_);
   bill.train_tokens = split_.train.size();
   bill.validation_tokens = split_.validation.size();
   bill.first_step = first_step_;
@@ -112,7 +157,8 @@ void Run::save(std::int64_t step, std::uint64_t position) {
   add_part(tensors, "model.", step_.model.state_dict());
   add_part(tensors, "optimizer.", step_.optimizer.state_dict());
   add_part(tensors, "scaler.", step_.scaler.state_dict());
-  Metadata metadata = describe(step_.model.sizes(), *tokenizer_);
+  Metadata metadata = sizes_ ? describe(*sizes_, *corpus_.tokenizer)
+                             : describe(step_.model.config(), corpus_.tokenizer.get());
   const RandomState random = random_state();
   metadata["random.seed"] = std::to_string(random.seed);
   metadata["random.streams"] = std::to_string(random.streams);
@@ -123,15 +169,53 @@ void Run::save(std::int64_t step, std::uint64_t position) {
     save_checkpoint(options_.out, step, tensors, metadata);
 }
 
-Tensor Run::token_tensor() const { return from_vector(tokenizer_->encode(text_)); }
+std::int64_t Run::vocabulary() const {
+  const std::int64_t of_tokenizer = corpus_.tokenizer ? corpus_.tokenizer->vocabulary_size() : 0;
+  const std::int64_t of_model = options_.model ? options_.model->vocabulary : 0;
+  require(of_tokenizer > 0 || of_model > 0,
+          "ids alone do not say how large the vocabulary is\n  help: give a tokenizer.json, or a "
+          "model with a vocabulary");
+  require(of_model == 0 || of_tokenizer <= of_model,
+          "the tokenizer has " + std::to_string(of_tokenizer) +
+              " tokens, more than the vocabulary of the model, " + std::to_string(of_model));
+  return of_model > 0 ? of_model : of_tokenizer;
+}
 
-nn::TransformerConfig Run::config() const {
-  require(split_.validation.size() > options_.block_size,
-          "the text is too short: its last tenth, " + std::to_string(split_.validation.size()) +
-              " characters, must be longer than the block size, " +
-              std::to_string(options_.block_size));
-  const nn::TransformerConfig config = config_of(options_, tokenizer_->vocabulary_size());
-  require_memory("train", config, options_);
+void Run::require_ids_below(std::int64_t vocabulary) const {
+  if (of_characters(corpus_)) return;
+  const auto [least, most] = corpus_.tokens.range();
+  // A u32 is read as an i32.
+  const std::int64_t wrong = least < 0 ? least + (std::int64_t{1} << 32) : most;
+  require(least >= 0 && most < vocabulary, "the tokens have the id " + std::to_string(wrong) +
+                                               ", the vocabulary has " +
+                                               std::to_string(vocabulary) + " tokens");
+}
+
+nn::DecoderConfig Run::config() {
+  const std::string unit = of_characters(corpus_) ? " characters" : " tokens";
+  const auto require_long = [&](const Tokens& part, const std::string& which) {
+    require(part.size() > options_.block_size,
+            "the text is too short: its " + which + ", " + std::to_string(part.size()) + unit +
+                ", must be longer than the block size, " + std::to_string(options_.block_size));
+  };
+  require_long(split_.validation,
+               options_.validation_fraction == 0.1 ? "last tenth" : "part to validate with");
+  require_long(split_.train, "part to train on");
+  const std::int64_t vocabulary = this->vocabulary();
+  require_ids_below(vocabulary);
+  nn::DecoderConfig config;
+  if (options_.model) {
+    config = *options_.model;
+    config.vocabulary = vocabulary;
+    require(options_.block_size <= config.positions,
+            "the block size, " + std::to_string(options_.block_size) +
+                ", is more than the positions of the model, " + std::to_string(config.positions));
+    require_memory("train", config, options_);
+  } else {
+    sizes_ = config_of(options_, vocabulary);
+    config = nn::decoder_config(*sizes_);
+    require_memory("train", *sizes_, options_);
+  }
   // The weights' random numbers, and dropout's, follow from the seed.
   manual_seed(options_.seed);
   return config;
@@ -140,16 +224,18 @@ nn::TransformerConfig Run::config() const {
 void Run::init() {
   const Checkpoint checkpoint = load_checkpoint(options_.init_from, {.mmap = false});
   const StateDict weights = part_of(checkpoint.tensors, "model.");
-  if (checkpoint.metadata.contains("tokenizer")) require_same(checkpoint);
+  if (checkpoint.metadata.contains("tokenizer") || checkpoint.metadata.contains("model"))
+    require_same(checkpoint);
   step_.model.load_state_dict(weights.empty() ? checkpoint.tensors : weights);
 }
 
 void Run::require_same(const Checkpoint& checkpoint) const {
   const Described described = read_description(checkpoint);
-  require_same_model(described.config, step_.model.sizes(), checkpoint.path);
-  require(
-      described.tokenizer->save() == tokenizer_->save(),
-      "\"" + printable_line(checkpoint.path) + "\" was trained on a text with other characters");
+  require_same_model(described, step_.model.config(), sizes_, checkpoint.path);
+  if (!described.tokenizer || !corpus_.tokenizer) return;
+  require(described.tokenizer->save() == corpus_.tokenizer->save(),
+          "\"" + printable_line(checkpoint.path) + "\" was trained on a text with other " +
+              (of_characters(corpus_) ? "characters" : "tokens"));
 }
 
 void Run::resume() {

@@ -20,14 +20,28 @@ namespace ein::training {
 /// Unless `holds`, an Error of kind `value` that says `what`.
 void require(bool holds, const std::string& what);
 
+/// Options with what they leave to the checkpoint that the run goes on from: the model, the block
+/// size, and the tokenizer, where it is no text's.
+struct ResolvedOptions {
+  TrainOptions options;
+  std::unique_ptr<Tokenizer> tokenizer{};  ///< null: to be made of the options
+};
+ResolvedOptions resolved(const TrainOptions& options);
+
+/// The tokens of a run.
+struct Corpus {
+  std::unique_ptr<Tokenizer> tokenizer;  ///< null: the run has ids alone
+  Tokens tokens;
+};
+
 /// Everything that a step changes, and what it is made of.
 class Run {
  public:
   /// Goes on from a checkpoint or begins with given weights, if the options say so. The first
-  /// process has the directory from here on. `options` must outlive the run.
-  explicit Run(const TrainOptions& options);
+  /// process has the directory from here on. `given` must outlive the run.
+  explicit Run(ResolvedOptions& given);
 
-  nn::Transformer& model() { return step_.model; }
+  nn::Decoder& model() { return step_.model; }
   std::int64_t first_step() const { return first_step_; }
   bool is_resumed() const { return is_resumed_; }
   BatchSampler sampler() const { return sampler_; }
@@ -56,17 +70,18 @@ class Run {
   void save(std::int64_t step, std::uint64_t position);
 
  private:
-  Tensor token_tensor() const;
   void take_directory();
-  nn::TransformerConfig config() const;
+  std::int64_t vocabulary() const;
+  void require_ids_below(std::int64_t vocabulary) const;
+  nn::DecoderConfig config();
   void init();
   void resume();
   void require_same(const Checkpoint& checkpoint) const;
 
   const TrainOptions& options_;
-  std::string text_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  Corpus corpus_;
   Split split_;
+  std::optional<nn::TransformerConfig> sizes_{};  // of the default model
   Step step_;
   BatchSampler sampler_;
   std::optional<RunDirectory> directory_;  // of the first process

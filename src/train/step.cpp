@@ -10,6 +10,8 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/named.hpp>
+#include <ein/nn/decoder_file.hpp>
+#include <ein/shapes_only.hpp>
 #include "machine/memory_limit.hpp"
 
 namespace ein::training {
@@ -35,12 +37,11 @@ void require_memory(const std::string& takes, double bytes) {
   throw Error(ErrorKind::memory, takes + text);
 }
 
-void require_memory(const char* what, const nn::TransformerConfig& config,
-                    const TrainOptions& options) {
-  const auto real = [](std::int64_t size) { return static_cast<double>(size); };
-  const double width = real(config.n_embd),
-               rows = real(config.vocab_size) + real(config.block_size),
-               weights = rows * width + real(config.n_layer) * 12 * width * width;
+namespace {
+
+double real(std::int64_t size) { return static_cast<double>(size); }
+
+void require_memory_of(const char* what, double weights, const TrainOptions& options) {
   constexpr double kept = 4 * sizeof(float);  // weight, gradient, two moments
   const double tokens =
       real(options.batch_size) * real(options.grad_accum) * real(options.block_size);
@@ -49,7 +50,27 @@ void require_memory(const char* what, const nn::TransformerConfig& config,
                  kept * weights + of_token * tokens);
 }
 
-Step::Step(const nn::TransformerConfig& config, const TrainOptions& options)
+}  // namespace
+
+void require_memory(const char* what, const nn::TransformerConfig& config,
+                    const TrainOptions& options) {
+  const double width = real(config.n_embd),
+               rows = real(config.vocab_size) + real(config.block_size);
+  require_memory_of(what, rows * width + real(config.n_layer) * 12 * width * width, options);
+}
+
+void require_memory(const char* what, const nn::DecoderConfig& config,
+                    const TrainOptions& options) {
+  nn::decoder_json(config);  // sizes are in bounds, and a checkpoint can hold them
+  std::int64_t weights = 0;
+  {
+    const ShapesOnly shapes;
+    weights = nn::Decoder(config).parameter_count();
+  }
+  require_memory_of(what, real(weights), options);
+}
+
+Step::Step(const nn::DecoderConfig& config, const TrainOptions& options)
     : options_(options),
       mesh_(options.mesh.empty() ? std::nullopt : std::optional<Mesh>(options.mesh)),
       model(config),

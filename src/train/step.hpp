@@ -1,4 +1,4 @@
-// A step of training a Transformer, as `ein train` makes it.
+// A step of training a decoder, as `ein train` makes it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace ein::training {
 
-/// The model that the options tell of.
+/// The default model, of the sizes that the options tell of.
 nn::TransformerConfig config_of(const TrainOptions& options, std::int64_t vocab_size);
 
 /// An Error of kind `memory` where these bytes are more than this process can have: a system that
@@ -23,12 +23,14 @@ void require_memory(const std::string& takes, double bytes);
 /// The same of the model, its optimizer and the tokens of a step. `what` names the command.
 void require_memory(const char* what, const nn::TransformerConfig& config,
                     const TrainOptions& options);
+/// The same of a model that was described; errors as Decoder and decoder_json have.
+void require_memory(const char* what, const nn::DecoderConfig& config, const TrainOptions& options);
 
 /// What steps change. Of the options, those of the optimizer, of the loss and of micro-batches
 /// count.
 class Step {
  public:
-  Step(const nn::TransformerConfig& config, const TrainOptions& options);
+  Step(const nn::DecoderConfig& config, const TrainOptions& options);
 
   /// Forward, backward, update, on tokens (batch_size · grad_accum, positions): the mean loss over
   /// the micro-batches and the norm of the gradient.
@@ -44,7 +46,7 @@ class Step {
   std::optional<Mesh> mesh_;
 
  public:
-  nn::Transformer model;
+  nn::Decoder model;
   optim::AdamW optimizer;
   GradScaler scaler;
 

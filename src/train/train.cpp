@@ -26,7 +26,7 @@ void check(const TrainOptions& o) {
   require(
       !o.resume || !o.overwrite,
       "resume goes on with the run in the directory and overwrite removes it: give one of them");
-  require_at_least(1, "train", "block size", o.block_size);
+  require_at_least(o.model || o.resume ? 0 : 1, "train", "block size", o.block_size);
   require_at_least(1, "train", "batch size", o.batch_size);
   require_at_least(1, "train", "grad accum", o.grad_accum);
   require(o.batch_size <= std::numeric_limits<std::int64_t>::max() / o.grad_accum,
@@ -45,6 +45,8 @@ void check(const TrainOptions& o) {
   require_in(below_one, "train", "beta1", o.beta1);
   require_in(below_one, "train", "beta2", o.beta2);
   require_in(below_one, "train", "dropout", o.dropout);
+  require_in(below_one, "train", "validation fraction", o.validation_fraction);
+  require(o.data.empty() != o.tokens.empty(), "wants a text or a file of ids, one of them");
   const auto has_axis = [&](const std::string& name) {
     return std::any_of(o.mesh.begin(), o.mesh.end(),
                        [&](const MeshAxis& axis) { return axis.name == name; });
@@ -62,7 +64,7 @@ void check(const TrainOptions& o) {
                   std::to_string(axis.size) + " equal parts over " + axis.name);
     };
     if (axis.name == "data") divides(o.batch_size, "batch size");
-    if (axis.name == "model") divides(o.n_head, "n head");
+    if (axis.name == "model" && !o.model) divides(o.n_head, "n head");
     if (axis.name == "seq") divides(o.block_size, "block size");
   }
   require(o.dtype == DType::f32 || o.dtype == DType::bf16 || o.dtype == DType::f16,
@@ -158,9 +160,11 @@ void require_memory(const TrainBill& bill, const TrainOptions& options) {
 
 }  // namespace
 
-TrainProgress train(const TrainOptions& options, const TrainReport& report) {
-  check(options);
-  training::Run run(options);
+TrainProgress train(const TrainOptions& given, const TrainReport& report) {
+  check(given);
+  training::ResolvedOptions resolved = training::resolved(given);
+  const TrainOptions& options = resolved.options;
+  training::Run run(resolved);
   auto step = compile([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
   Evaluation evaluation(run, options);
   const TrainBill bill = bill_of(run, step, options);

@@ -27,7 +27,7 @@ TrainOptions small_options() {
 /// What resuming does.
 void load_state(const Checkpoint& checkpoint) {
   static const TrainOptions options = small_options();
-  static training::Step step(training::config_of(options, 3), options);
+  static training::Step step(nn::decoder_config(training::config_of(options, 3)), options);
   try {
     step.model.load_state_dict(training::part_of(checkpoint.tensors, "model."));
     step.optimizer.load_state_dict(training::part_of(checkpoint.tensors, "optimizer."));
@@ -54,15 +54,19 @@ void check(const Checkpoint& checkpoint) {
   }
   std::size_t bytes = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) bytes += tensor.nbytes();
-  const nn::TransformerConfig& config = described.config;
-  const auto width = static_cast<double>(config.n_embd);
-  const double weights = width * static_cast<double>(config.vocab_size + config.block_size) +
-                         12 * width * width * static_cast<double>(config.n_layer);
-  require(weights <= 3 * static_cast<double>(bytes), "a model far larger than its file");
+  const nn::DecoderConfig& config = described.config;
+  const auto width = static_cast<double>(config.width);
+  const double weights = width * static_cast<double>(config.vocabulary + config.positions) +
+                         12 * width * width * static_cast<double>(config.layers);
+  if (described.sizes)
+    require(weights <= 3 * static_cast<double>(bytes), "a model far larger than its file");
+  const auto metadata_of = [](const training::Described& said) {
+    return said.sizes ? training::describe(*said.sizes, *said.tokenizer)
+                      : training::describe(said.config, said.tokenizer.get());
+  };
   Checkpoint again = checkpoint;
-  again.metadata = training::describe(config, *described.tokenizer);
-  const training::Described same = training::read_description(again);
-  require(training::describe(same.config, *same.tokenizer) == again.metadata,
+  again.metadata = metadata_of(described);
+  require(metadata_of(training::read_description(again)) == again.metadata,
           "another description after a round trip");
 }
 

@@ -79,10 +79,11 @@ Option of_beta(const char* of, std::size_t which) {
   [[maybe_unused]] const auto& [j1, j2, j3, j4, j5] = WSD{};
   [[maybe_unused]] const auto& [k1, k2, k3, k4, k5] = GradScalerOptions{};
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = nn::TransformerConfig{};
-  [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8] = SampleOptions{};
+  [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] =
+      SampleOptions{};
   [[maybe_unused]] const auto& [n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15,
                                 n16, n17, n18, n19, n20, n21, n22, n23, n24, n25, n26, n27, n28,
-                                n29] = TrainOptions{};
+                                n29, n30, n31, n32, n33, n34] = TrainOptions{};
 }
 
 std::vector<Option> of_optimizers() {
@@ -283,6 +284,7 @@ std::vector<Option> of_training() {
   add("beta2", &T::beta2, beyond);
   add("dropout", &T::dropout, beyond);
   add("zero", &T::zero, {-1, 4});
+  add("validation fraction", &T::validation_fraction, beyond);
   const auto add_sample = [&](const char* name, auto field, const std::vector<double>& refused) {
     all.push_back({"sample", name, {}, refused, [field](double v) {
                      SampleOptions options{.from = "/nowhere"};
@@ -294,6 +296,8 @@ std::vector<Option> of_training() {
   add_sample("tokens", &SampleOptions::tokens, no_numbers);
   add_sample("temperature", &SampleOptions::temperature, negative);
   add_sample("top k", &SampleOptions::top_k, no_numbers);
+  add_sample("top p", &SampleOptions::top_p, {0, -1, beyond_one, inf, nan});
+  add_sample("min p", &SampleOptions::min_p, {before_zero, beyond_one, inf, nan});
   return all;
 }
 

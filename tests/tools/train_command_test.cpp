@@ -330,7 +330,7 @@ TEST_F(TrainCommand, WhatIsNoTextFileIsRefusedAtOnce) {
 }
 
 TEST_F(TrainCommand, MistakesOfATrainingRun) {
-  expect_fails(2, {"train"}, "--data is required");
+  expect_fails(2, {"train"}, "--out is required");
   expect_fails(2, {"train", "--data", path("text.txt")}, "--out is required");
   expect_fails(1, train("run", {"--init-from", path("none")}), "none");
   const auto with = [&](const Words& more) { return train("run", more); };

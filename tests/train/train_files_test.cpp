@@ -76,7 +76,7 @@ TEST(TrainDescription, AModelIsNotMadeLargerThanItsFile) {
     return checkpoint;
   };
   const Described described = read_description(with(config));
-  EXPECT_EQ(described.config.n_layer, 2);
+  EXPECT_EQ(described.config.layers, 2);
   EXPECT_EQ(described.tokenizer->vocabulary_size(), 3);
 
   const auto refuse = [&](const nn::TransformerConfig& said, const std::string& what) {
