@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -223,6 +224,12 @@ struct AdamOptions {
   std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;  ///< Adam: adds weight_decay · p to g
+  /// p -= lr · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + eps), as Kingma and Ba write it in section 2 and
+  /// CS336 has it: eps is then that much larger beside √v̂.
+  bool eps_before_correction = false;
+  /// AdamW: p -= lr · weight_decay · p stands after the update, as CS336 had it in 2025, and not
+  /// before it, as PyTorch and CS336 of 2026 have it.
+  bool decay_last = false;
 };
 class Adam : public Optimizer {
  public:
@@ -234,6 +241,34 @@ class Adam : public Optimizer {
 class AdamW : public Optimizer {
  public:
   explicit AdamW(const ParameterGroups& parameters, const AdamOptions& options = {});
+};
+
+/// Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon), as torch.optim.Muon has
+/// it: v = μ·v + (1 - μ)·g; u = μ·v + (1 - μ)·g after Nesterov, else v; p -= lr · weight_decay · p;
+/// p -= lr · scale · O, where O is u made orthogonal, by `steps` steps of Newton and Schulz on u /
+/// |u|: x
+/// -> a·x + (b·G + c·G²)·x with G = x·xᵀ. Singular values of O are between 0.7 and 1.2 then.
+struct MuonOptions {
+  /// Of an update, by the shape of a matrix.
+  enum class Scale : std::uint8_t {
+    original,     ///< √max(1, outputs / inputs)
+    rms_of_adamw  ///< 0.2 · √max(outputs, inputs): updates as large as AdamW's (Liu et al. 2025)
+  };
+  double learning_rate = 1e-3;
+  double momentum = 0.95;
+  bool nesterov = true;
+  double weight_decay = 0.1;
+  std::int64_t steps = 5;
+  std::array<double, 3> coefficients{3.4445, -4.7750, 2.0315};  ///< a, b, c
+  double eps = 1e-7;                                            ///< |u| counts as this at least
+  Scale scale = Scale::original;
+  bool outputs_first = false;  ///< weights are (out, in); nn::Linear's are (in, out)
+};
+/// Of matrices alone, those inside a model; embeddings, heads and vectors are for AdamW. An Error
+/// of kind `rank` for a parameter that is no matrix.
+class Muon : public Optimizer {
+ public:
+  explicit Muon(const ParameterGroups& parameters, const MuonOptions& options = {});
 };
 
 /// LAMB (You et al. 2020, algorithm 2 with φ(z) = z): u = m̂ / (√v̂ + eps) + weight_decay · p; p -=

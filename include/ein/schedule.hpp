@@ -3,8 +3,7 @@
 //     const optim::Linear schedule{.learning_rate = 1e-3, .warmup_steps = 100, .end = 2000};
 //     optimizer.set_learning_rate(schedule(step));
 //
-// During the first warmup_steps the rate is learning_rate · (step + 1) / (warmup_steps + 1), as
-// nanoGPT has it.
+// During the first warmup_steps the rate grows along a straight line, as WarmUp says.
 #pragma once
 
 #include <ein/compiler.hpp>
@@ -13,9 +12,16 @@
 
 namespace ein::optim {
 
+/// Where the line of a warm-up of w steps begins; at step w it has learning_rate, or would have it.
+enum class WarmUp : std::uint8_t {
+  above_zero,  ///< learning_rate · (step + 1) / (w + 1), as nanoGPT has it: the first step counts
+  at_zero      ///< learning_rate · step / w, as CS336 has it
+};
+
 struct Constant {
   double learning_rate = 1e-3;
   std::int64_t warmup_steps = 0;
+  WarmUp warm_up = WarmUp::above_zero;
   double operator()(std::int64_t step) const;
 };
 
@@ -25,6 +31,7 @@ struct Linear {
   double min_learning_rate = 0;
   std::int64_t warmup_steps = 0;
   std::int64_t end = 0;
+  WarmUp warm_up = WarmUp::above_zero;
   double operator()(std::int64_t step) const;
 };
 
@@ -35,6 +42,7 @@ struct CosineWithWarmup {
   double min_learning_rate = 0;
   std::int64_t warmup_steps = 0;
   std::int64_t end = 0;
+  WarmUp warm_up = WarmUp::above_zero;
   double operator()(std::int64_t step) const;
 };
 
@@ -46,6 +54,7 @@ struct WSD {
   std::int64_t warmup_steps = 0;
   std::int64_t decay_begin = 0;
   std::int64_t end = 0;
+  WarmUp warm_up = WarmUp::above_zero;
   double operator()(std::int64_t step) const;
 };
 

@@ -1,4 +1,5 @@
 // Adam, AdamW and LAMB: two moments of the gradient.
+#include <ein/create.hpp>
 #include <ein/elementwise.hpp>
 #include <ein/ops.hpp>
 #include <ein/optim.hpp>
@@ -39,12 +40,17 @@ enum class Decay { gradient, parameter };
 class AdamRule final : public MomentsRule {
  public:
   AdamRule(const char* optimizer, const AdamOptions& options, Decay decay)
-      : MomentsRule(optimizer, options.betas, options.eps), decay_(decay) {}
+      : MomentsRule(optimizer, options.betas, options.eps),
+        decay_(decay),
+        eps_before_correction_(options.eps_before_correction),
+        decay_last_(options.decay_last) {}
 
   std::vector<Tensor> numbers(const Tensor& learning_rate, const Tensor& step,
                               double weight_decay) const override {
     const Tensor root = sqrt(correction(betas_[1], step));
-    std::vector<Tensor> result{learning_rate * root / correction(betas_[0], step), root * eps_};
+    std::vector<Tensor> result{
+        learning_rate * root / correction(betas_[0], step),
+        eps_before_correction_ ? full({}, eps_, root.dtype(), root.device()) : root * eps_};
     if (decay_ == Decay::parameter && weight_decay != 0)
       result.push_back(learning_rate * weight_decay);
     return result;
@@ -54,13 +60,16 @@ class AdamRule final : public MomentsRule {
     const Tensor g = decay_ == Decay::gradient ? decayed_gradient(values) : values.g;
     const Tensor m = first_moment(values.state[0], g), v = second_moment(values.state[1], g);
     // Rounded to f32, 1 - lr · weight_decay would be off by as much as 3e-8 at each step.
-    const Tensor p =
-        values.numbers.size() == 3 ? values.p - values.numbers[2] * values.p : values.p;
-    return {p - values.numbers[0] * m / (sqrt(v) + values.numbers[1]), m, v};
+    const auto decayed = [&](const Tensor& p) {
+      return values.numbers.size() == 3 ? p - values.numbers[2] * p : p;
+    };
+    const Tensor change = values.numbers[0] * m / (sqrt(v) + values.numbers[1]);
+    return {decay_last_ ? decayed(values.p - change) : decayed(values.p) - change, m, v};
   }
 
  private:
   Decay decay_;
+  bool eps_before_correction_, decay_last_;
 };
 
 class LAMBRule final : public MomentsRule {

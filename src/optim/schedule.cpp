@@ -9,9 +9,11 @@
 namespace ein::optim {
 namespace {
 
-double warm_up(double learning_rate, std::int64_t step, std::int64_t steps) {
-  const double made = static_cast<double>(std::max<std::int64_t>(step, 0)) + 1;
-  return learning_rate * made / (static_cast<double>(steps) + 1);
+/// The rate of a step before `steps`.
+double warming(double learning_rate, std::int64_t step, std::int64_t steps, WarmUp warm_up) {
+  const double before = warm_up == WarmUp::above_zero ? 1 : 0;
+  const double made = static_cast<double>(std::max<std::int64_t>(step, 0)) + before;
+  return learning_rate * made / (static_cast<double>(steps) + before);
 }
 
 /// `remaining(progress)`, from 1 to 0, of the way from `low` to `high` for steps from `begin` to
@@ -40,18 +42,18 @@ void require_rates(const char* schedule, double learning_rate, std::int64_t warm
 
 double Constant::operator()(std::int64_t step) const {
   require_rates("Constant", learning_rate, warmup_steps);
-  return step < warmup_steps ? warm_up(learning_rate, step, warmup_steps) : learning_rate;
+  return step < warmup_steps ? warming(learning_rate, step, warmup_steps, warm_up) : learning_rate;
 }
 
 double Linear::operator()(std::int64_t step) const {
   require_rates("Linear", learning_rate, warmup_steps, min_learning_rate, end);
-  if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
+  if (step < warmup_steps) return warming(learning_rate, step, warmup_steps, warm_up);
   return decay(learning_rate, min_learning_rate, step, warmup_steps, end, line);
 }
 
 double CosineWithWarmup::operator()(std::int64_t step) const {
   require_rates("CosineWithWarmup", learning_rate, warmup_steps, min_learning_rate, end);
-  if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
+  if (step < warmup_steps) return warming(learning_rate, step, warmup_steps, warm_up);
   return decay(learning_rate, min_learning_rate, step, warmup_steps, end,
                [](double progress) { return 0.5 * (1 + std::cos(std::numbers::pi * progress)); });
 }
@@ -59,7 +61,7 @@ double CosineWithWarmup::operator()(std::int64_t step) const {
 double WSD::operator()(std::int64_t step) const {
   require_rates("WSD", learning_rate, warmup_steps, min_learning_rate, end);
   require_at_least(0, "WSD", "decay_begin", decay_begin);
-  if (step < warmup_steps) return warm_up(learning_rate, step, warmup_steps);
+  if (step < warmup_steps) return warming(learning_rate, step, warmup_steps, warm_up);
   return decay(learning_rate, min_learning_rate, step, decay_begin, end, line);
 }
 

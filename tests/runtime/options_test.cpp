@@ -70,13 +70,14 @@ Option of_beta(const char* of, std::size_t which) {
   [[maybe_unused]] const auto& [a1, a2, a3, a4, a5] = SGDOptions{};
   [[maybe_unused]] const auto& [b1, b2, b3, b4, b5, b6] = AdaGradOptions{};
   [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6] = RMSPropOptions{};
-  [[maybe_unused]] const auto& [d1, d2, d3, d4] = AdamOptions{};
+  [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6] = AdamOptions{};
   [[maybe_unused]] const auto& [e1, e2, e3, e4] = LAMBOptions{};
   [[maybe_unused]] const auto& [f1, f2, f3] = ParameterGroup{};
-  [[maybe_unused]] const auto& [g1, g2] = Constant{};
-  [[maybe_unused]] const auto& [h1, h2, h3, h4] = Linear{};
-  [[maybe_unused]] const auto& [i1, i2, i3, i4] = CosineWithWarmup{};
-  [[maybe_unused]] const auto& [j1, j2, j3, j4, j5] = WSD{};
+  [[maybe_unused]] const auto& [g1, g2, g3] = Constant{};
+  [[maybe_unused]] const auto& [h1, h2, h3, h4, h5] = Linear{};
+  [[maybe_unused]] const auto& [i1, i2, i3, i4, i5] = CosineWithWarmup{};
+  [[maybe_unused]] const auto& [j1, j2, j3, j4, j5, j6] = WSD{};
+  [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6, o7, o8, o9] = MuonOptions{};
   [[maybe_unused]] const auto& [k1, k2, k3, k4, k5] = GradScalerOptions{};
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7] = nn::TransformerConfig{};
   [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] =
@@ -113,6 +114,19 @@ std::vector<Option> of_optimizers() {
   EIN_OPTION(LAMB, eps, not_negative, negative);
   EIN_OPTION(LAMB, weight_decay, not_negative, negative);
 #undef EIN_OPTION
+  const auto muon = [&](const char* name, auto field, const std::vector<double>& refused) {
+    all.push_back({"Muon", name, {}, refused, [field](double value) {
+                     MuonOptions options;
+                     options.*field =
+                         static_cast<std::remove_reference_t<decltype(options.*field)>>(value);
+                     Muon({ones({2, 2}).requires_grad(true)}, options);
+                   }});
+  };
+  muon("learning_rate", &MuonOptions::learning_rate, negative);
+  muon("momentum", &MuonOptions::momentum, beyond);
+  muon("weight_decay", &MuonOptions::weight_decay, negative);
+  muon("eps", &MuonOptions::eps, negative);
+  muon("steps", &MuonOptions::steps, no_numbers);
   all.push_back(of_optimizer<AdamW>("AdamW", "learning_rate", &AdamOptions::learning_rate,
                                     not_negative, negative));
   all.push_back(of_optimizer<AdamW>("AdamW", "eps", &AdamOptions::eps, not_negative, negative));
