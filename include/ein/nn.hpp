@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ein/nn/attention.hpp>
+#include <ein/nn/checkpointed.hpp>
 #include <ein/nn/conv.hpp>
 #include <ein/nn/cruncher.hpp>
 #include <ein/nn/decoder.hpp>

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+#include <limits>
+#include <optional>
 #include <type_traits>
 #include <vector>
 

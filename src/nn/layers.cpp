@@ -1,5 +1,6 @@
 #include <ein/nn/layers.hpp>
 
+#include <cmath>
 #include <stdexcept>
 
 #include <ein/create.hpp>
@@ -11,16 +12,26 @@
 #include "nn/require.hpp"
 
 namespace ein::nn {
+namespace {
 
-Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias)
-    : weight(empty({require_size("Linear", "in", in), require_size("Linear", "out", out)})) {
-  init::fan_in_normal(weight);
+Shape linear_sizes(std::int64_t in, std::int64_t out, Linear::Axes axes) {
+  require_size("Linear", "in", in);
+  require_size("Linear", "out", out);
+  return axes == Linear::Axes::in_out ? Shape{in, out} : Shape{out, in};
+}
+
+}  // namespace
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias, Axes axes)
+    : weight(empty(linear_sizes(in, out, axes))), axes_(axes) {
+  init::normal(weight, 0, 1 / std::sqrt(static_cast<double>(in)));
   add_parameter("weight", weight);
   if (with_bias) add_parameter("bias", bias.emplace(zeros({out})));
 }
 
 Tensor Linear::forward(const Tensor& x) const {
-  const Tensor y = einsum(x, used(weight), "... i, i o -> ... o");
+  const Tensor y = axes_ == Axes::in_out ? einsum(x, used(weight), "... i, i o -> ... o")
+                                         : einsum(x, used(weight), "... i, o i -> ... o");
   return bias ? y + used(*bias).to(y.dtype()) : y;
 }
 

@@ -40,14 +40,15 @@ std::int64_t Module::parameter_count() const {
   return count;
 }
 
-StateDict Module::state_dict() const {
+StateDict Module::state_dict(const std::string& prefix) const {
   StateDict state;
-  for (const auto& [name, parameter] : named_parameters()) state.emplace(name, parameter.detach());
+  for (const auto& [name, parameter] : named_parameters())
+    state.emplace(prefix + name, parameter.detach());
   return state;
 }
 
 LoadedState Module::load_state_dict(const StateDict& state, LoadStateOptions options) const {
-  const StateDict mine = state_dict();
+  const StateDict mine = state_dict(options.prefix);
   LoadedState left;
   std::string missing, unexpected, misshapen, unreal, elsewhere;
   const auto list = [](std::string& names, const std::string& name) {
@@ -69,7 +70,7 @@ LoadedState Module::load_state_dict(const StateDict& state, LoadStateOptions opt
     }
   }
   for (const auto& [name, tensor] : state) {
-    if (mine.contains(name)) continue;
+    if (mine.contains(name) || !name.starts_with(options.prefix)) continue;
     left.unexpected.push_back(name);
     list(unexpected, name);
   }
@@ -90,6 +91,16 @@ LoadedState Module::load_state_dict(const StateDict& state, LoadStateOptions opt
     if (given != state.end()) parameter.copy_from(given->second);
   }
   return left;
+}
+
+std::string Module::Registered::first_of(std::string_view& names) {
+  const std::size_t comma = names.find(',');
+  std::string_view name = names.substr(0, comma);
+  names.remove_prefix(comma == names.npos ? names.size() : comma + 1);
+  const auto is_space = [](char c) { return c == ' ' || c == '\n' || c == '\t'; };
+  while (!name.empty() && is_space(name.front())) name.remove_prefix(1);
+  while (!name.empty() && is_space(name.back())) name.remove_suffix(1);
+  return std::string(name);
 }
 
 void Module::to(Device device) {

@@ -8,8 +8,10 @@
 
 #include <ein/error.hpp>
 #include <ein/nn.hpp>
+#include <ein/shapes_only.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/project.hpp"
 #include "support/scratch.hpp"
 
 namespace ein {
@@ -185,6 +187,23 @@ TEST_F(DecoderFileText, WhatIsNoJsonIsRefused) {
   refused(std::string((1 << 20) + 1, ' '), {"is too long"});
   test::expect_error([] { nn::load_decoder_config("/nowhere/decoder.json"); }, ErrorKind::file,
                      {"/nowhere/decoder.json"});
+}
+
+TEST(DecoderFile, TheExampleOfThePageIsTheCoursesModel) {
+  const std::string page = test::read_bytes((test::project / "docs" / "decoder.md").string());
+  const std::size_t begin = page.find("```json\n") + 8;
+  const test::ScratchDirectory directory;
+  const std::string path = directory.path("decoder.json");
+  test::write_bytes(path, page.substr(begin, page.find("```", begin) - begin));
+  const nn::DecoderConfig config = nn::load_decoder_config(path),
+                          course = nn::cs336({.vocabulary = 10000,
+                                              .context = 256,
+                                              .width = 512,
+                                              .layers = 4,
+                                              .heads = 16});
+  const ShapesOnly shapes;
+  EXPECT_EQ(nn::Decoder(config).parameter_count(), 22'696'448);
+  EXPECT_EQ(nn::Decoder(course).parameter_count(), 22'696'448);
 }
 
 TEST(DecoderFile, NothingIsWrittenThatIsNotReadBack) {

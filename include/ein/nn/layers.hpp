@@ -12,15 +12,20 @@ namespace ein::nn {
 
 // Sizes below 1 are Errors of kind `value`.
 
-/// x · weight (+ bias) along the last axis: (..., in) -> (..., out). weight is (in, out), normal of
-/// standard deviation 1/√in at first; bias is (out), 0 at first. Parameters "weight", "bias".
+/// x · weight (+ bias) along the last axis: (..., in) -> (..., out). weight is (in, out), or (out,
+/// in) as PyTorch and CS336 have it, normal of standard deviation 1/√in at first; bias is (out), 0
+/// at first. Parameters "weight", "bias".
 class Linear : public Layer {
  public:
-  Linear(std::int64_t in, std::int64_t out, bool with_bias = true);
+  enum class Axes : std::uint8_t { in_out, out_in };
+  Linear(std::int64_t in, std::int64_t out, bool with_bias = true, Axes axes = Axes::in_out);
   Tensor forward(const Tensor& x) const override;
 
   Tensor weight;
   std::optional<Tensor> bias;
+
+ private:
+  Axes axes_;
 };
 
 /// The rows of weight (count, dim) at integer positions: (...) -> (..., dim). Standard normal at

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,9 +29,12 @@ namespace ein::nn {
 
 struct LoadStateOptions {
   bool strict = true;  ///< the names are those of the module
+  /// What stands before each name of the module in the state, as "model."; what begins otherwise
+  /// is another's, and counts as if it were not there.
+  std::string prefix{};
 };
 
-/// Names that Module::load_state_dict left alone; none where it is strict.
+/// Names that Module::load_state_dict left alone, as the state has them; none where it is strict.
 struct LoadedState {
   std::vector<std::string> missing;     ///< parameters that the state has no tensor for
   std::vector<std::string> unexpected;  ///< tensors that the module has no parameter for
@@ -56,7 +60,8 @@ class Module {
   Account account() const;
 
   /// The parameters by name, sharing their storage; no gradient flows to these tensors.
-  StateDict state_dict() const;
+  /// Names begin with `prefix`, as "model.".
+  StateDict state_dict(const std::string& prefix = "") const;
   /// Copies each tensor into the parameter of its name, converted to the parameter's dtype. An
   /// Error of kind `value` that lists every name that is missing, unexpected or of another shape,
   /// or complex where the parameter is real; then nothing was copied. Where `strict` is false,
@@ -97,6 +102,30 @@ class Module {
   void add_parameter(std::string name, Tensor& parameter);
   void add_module(std::string name, Module& child);
 
+  /// Registers members of a class, in this order: see EIN_MODULES.
+  class Registered {
+   public:
+    /// `names` are those of the members, between commas.
+    template <class... Members>
+    Registered(Module& module, std::string_view names, Members&... members) {
+      (add(module, first_of(names), members), ...);
+    }
+
+   private:
+    /// The first name of a list, which is taken off it.
+    static std::string first_of(std::string_view& names);
+    template <class Member>
+    static void add(Module& module, std::string name, Member& member) {
+      static_assert(std::is_same_v<Member, Tensor> || std::derived_from<Member, Module>,
+                    "EIN_MODULES: members are modules and tensors; what may be absent is "
+                    "registered in the constructor, by add_module or add_parameter");
+      if constexpr (std::is_same_v<Member, Tensor>)
+        module.add_parameter(std::move(name), member);
+      else
+        module.add_module(std::move(name), member);
+    }
+  };
+
   /// The parameter as forward() reads it: not sharded.
   Tensor used(const Tensor& parameter) const {
     return sharded_over_.empty() ? parameter : gather_over(parameter, sharded_over_);
@@ -117,6 +146,22 @@ class Module {
   std::shared_ptr<detail::Setting> training_;
   std::string sharded_over_{};  // a mesh axis
 };
+
+/// In a class derived from Module, behind its members: registers those that are named, modules and
+/// parameters, by their names, when the object is built.
+///
+///     struct SwiGLU : ein::nn::Layer {
+///       SwiGLU(std::int64_t dim, std::int64_t inner)
+///           : w1(dim, inner, false), w2(inner, dim, false), w3(dim, inner, false) {}
+///       Tensor forward(const Tensor& x) const override { return w2(silu(w1(x)) * w3(x)); }
+///
+///       ein::nn::Linear w1, w2, w3;
+///       EIN_MODULES(w1, w2, w3);
+///     };
+///
+/// Members that are declared behind it are not built yet: they do not belong in it.
+#define EIN_MODULES(...) \
+  ::ein::nn::Module::Registered ein_modules_ { *this, #__VA_ARGS__, __VA_ARGS__ }
 
 /// A module that is a function of one tensor.
 class Layer : public Module {
