@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
+#include <span>
 
 #include <ein/autograd.hpp>
 #include <ein/compile.hpp>
