@@ -40,6 +40,20 @@ Corpus read_corpus(const TrainOptions& options, std::unique_ptr<Tokenizer> known
   return {std::move(characters), Tokens(ids)};
 }
 
+/// Sizes that were given, though the model of a checkpoint has others.
+void require_no_other_sizes(const TrainOptions& options, const nn::DecoderConfig& config) {
+  const TrainOptions plain;
+  const auto same = [](const char* what, std::int64_t given, std::int64_t otherwise,
+                       std::int64_t of_model) {
+    require(given == otherwise || given == of_model,
+            std::string(what) + " is " + std::to_string(given) +
+                ", that of the run to go on with is " + std::to_string(of_model));
+  };
+  same("n layer", options.n_layer, plain.n_layer, config.layers);
+  same("n head", options.n_head, plain.n_head, config.attention.heads);
+  same("n embd", options.n_embd, plain.n_embd, config.width);
+}
+
 bool of_characters(const Corpus& corpus) {
   return dynamic_cast<const CharTokenizer*>(corpus.tokenizer.get()) != nullptr;
 }
@@ -52,9 +66,12 @@ ResolvedOptions resolved(const TrainOptions& options) {
   const bool wants_tokenizer =
       options.tokenizer.empty();  // characters are those of the text at hand
   if (options.resume && (!has_model || wants_tokenizer) && has_checkpoint(options.out)) {
-    const Checkpoint checkpoint = load_checkpoint(options.out);
+    const Checkpoint checkpoint = load_checkpoint(options.out, {.mmap = false});
     Described described = read_description(checkpoint);
-    if (!has_model && !described.sizes) result.options.model = described.config;
+    if (!has_model && !described.sizes) {
+      require_no_other_sizes(options, described.config);
+      result.options.model = described.config;
+    }
     if (wants_tokenizer &&
         (!options.tokens.empty() || dynamic_cast<const BpeTokenizer*>(described.tokenizer.get())))
       result.tokenizer = std::move(described.tokenizer);

@@ -104,7 +104,8 @@ std::unique_ptr<Tokenizer> load_tokenizer_of(const std::string& from,
   if (!tokenizer.empty()) return std::make_unique<BpeTokenizer>(load_bpe(tokenizer));
   if (is_model_directory(from))
     return std::make_unique<BpeTokenizer>(load_bpe(io::join(from, "tokenizer.json")));
-  return require_tokenizer(read_description(load_checkpoint(from)).tokenizer, from);
+  return require_tokenizer(read_description(load_checkpoint(from, {.mmap = false})).tokenizer,
+                           from);
 }
 
 namespace {

@@ -163,6 +163,12 @@ TEST_F(DescribedRun, AnotherModelIsRefusedByWhatDiffers) {
                {"is of another model", "feed_forward/width 24 for 32", "norm/eps"});
   o = options("run");
   o.resume = true;
+  o.model.reset();
+  o.n_layer = 3;
+  expect_error([&] { train(o, {}); }, ErrorKind::value,
+               {"n layer is 3, that of the run to go on with is 2"});
+  o = options("run");
+  o.resume = true;
   o.model->dropout = 0.5;  // may be another
   o.max_iters = 13;
   EXPECT_EQ(train(o, {}).step, 13);
