@@ -13,6 +13,7 @@
 #include "io/json.hpp"
 #include "nn/config_reader.hpp"
 #include "nn/decoder_json.hpp"
+#include "nn/require.hpp"
 
 namespace ein::nn {
 namespace {
@@ -22,7 +23,6 @@ struct Whole {
   std::int64_t least = 1, most = std::int64_t{1} << 24;
 };
 constexpr Whole a_size{}, size_or_default{0};
-constexpr Domain above_zero{.least_is_open = true};
 constexpr Domain any_number{.least = std::numeric_limits<double>::lowest()};
 
 /// The names of enumerators, in their order.
@@ -66,14 +66,14 @@ void visit_fields(C& config, const F& f) {
   auto& [rule, factor, original, low, high, fast, slow, truncate, amplitude, mscale, mscale_all] =
       config;
   f("rule", rule);
-  f("factor", factor, above_zero);
-  f("original_positions", original, above_zero);
-  f("low_frequency", low, above_zero);
-  f("high_frequency", high, above_zero);
-  f("beta_fast", fast, above_zero);
-  f("beta_slow", slow, above_zero);
+  f("factor", factor, positive);
+  f("original_positions", original, positive);
+  f("low_frequency", low, positive);
+  f("high_frequency", high, positive);
+  f("beta_fast", fast, positive);
+  f("beta_slow", slow, positive);
   f("truncate", truncate);
-  f("amplitude", amplitude, above_zero);
+  f("amplitude", amplitude, positive);
   f("mscale", mscale, not_negative);
   f("mscale_all", mscale_all, not_negative);
 }
@@ -82,7 +82,7 @@ template <FieldsOf<Rotary> C, class F>
 void visit_fields(C& config, const F& f) {
   auto& [layout, base, part, scaling] = config;
   f("layout", layout);
-  f("base", base, above_zero);
+  f("base", base, positive);
   f("fraction", part, fraction);
   f("scaling", scaling);
 }

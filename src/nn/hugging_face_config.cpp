@@ -5,15 +5,13 @@
 #include <ein/nn/hugging_face.hpp>
 #include "io/file.hpp"
 #include "nn/config_reader.hpp"
+#include "nn/require.hpp"
 
 namespace ein::nn {
 namespace {
 
 using nlohmann::json;
 
-constexpr Domain positive{.least_is_open = true};
-constexpr Domain above_one{.least = 1, .least_is_open = true};
-constexpr Domain at_least_one{.least = 1};
 constexpr std::uint64_t longest_config = 1 << 24;
 constexpr int deepest = 16;
 constexpr std::int64_t most_layers = 1 << 16;  // and experts

@@ -10,6 +10,10 @@
 
 namespace ein::nn {
 
+inline constexpr Domain positive{.least_is_open = true};
+inline constexpr Domain above_one{.least = 1, .least_is_open = true};
+inline constexpr Domain at_least_one{.least = 1};
+
 /// An Error of kind `value` for a size below 1.
 inline std::int64_t require_size(const char* layer, const char* what, std::int64_t size) {
   return require_at_least(1, layer, what, size);

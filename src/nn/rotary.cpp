@@ -9,17 +9,13 @@
 #include <ein/error.hpp>
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
-#include "graph/domain.hpp"
+#include "nn/require.hpp"
 
 namespace ein::nn {
 
 using namespace ein::literals;
 
 namespace {
-
-constexpr Domain positive{.least_is_open = true};
-constexpr Domain above_one{.least = 1, .least_is_open = true};
-constexpr Domain at_least_one{.least = 1};
 
 /// The pair that turns so many times over the original positions, as a real number (YaRN's eq. 18).
 double pair_of_turns(double turns, const Rotary& rotary, double size) {

@@ -26,8 +26,9 @@ std::int32_t draw(std::span<const float> logits, const DrawFilters& filters, dou
     throw Error(ErrorKind::value, "sample: the logits of the model are not finite");
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
+  });
   if (filters.temperature == 0) return order[0];
   if (filters.top_k > 0)
     order.resize(std::min(order.size(), static_cast<std::size_t>(filters.top_k)));

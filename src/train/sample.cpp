@@ -56,7 +56,7 @@ std::set<std::int64_t> stops_of(const SampleOptions& options, const Trained& tra
   for (const std::string& text : options.stop) {
     const std::vector<std::int32_t> ids = trained.tokenizer->encode(text);
     if (ids.size() != 1)
-      throw Error(ErrorKind::value, "sample: the stop " + quoted(text) + " is " +
+      throw Error(ErrorKind::value, "sample: the stop " + ein::quoted(text) + " is " +
                                         std::to_string(ids.size()) + " tokens, one is wanted");
     stops.insert(ids[0]);
   }
