@@ -87,10 +87,20 @@ void visit_fields(C& config, const F& f) {
   f("scaling", scaling);
 }
 
+template <FieldsOf<LatentConfig> C, class F>
+void visit_fields(C& config, const F& f) {
+  auto& [rank, query_rank, turned, value_size, norm] = config;
+  f("rank", rank, a_size);
+  f("query_rank", query_rank, size_or_default);
+  f("turned", turned, size_or_default);
+  f("value_size", value_size, a_size);
+  f("norm", norm);
+}
+
 template <FieldsOf<AttentionConfig> C, class F>
 void visit_fields(C& config, const F& f) {
-  auto& [heads, key_heads, head_size, window, cap, scale, bias, output_bias, norm, rotary, p] =
-      config;
+  auto& [heads, key_heads, head_size, window, cap, scale, bias, output_bias, norm, rotary, p,
+         latent, sinks] = config;
   f("heads", heads, a_size);
   f("key_heads", key_heads, size_or_default);
   f("head_size", head_size, size_or_default);
@@ -102,22 +112,26 @@ void visit_fields(C& config, const F& f) {
   f("query_key_norm", norm);
   f("rotary", rotary);
   f("dropout", p, below_one);
+  f("latent", latent);
+  f("sinks", sinks);
 }
 
 template <FieldsOf<FeedForwardConfig> C, class F>
 void visit_fields(C& config, const F& f) {
-  auto& [activation, gated, width, ratio, multiple, bias] = config;
+  auto& [activation, gated, width, ratio, multiple, bias, limit] = config;
   f("activation", activation);
   f("gated", gated);
   f("width", width, size_or_default);
   f("ratio", ratio, Domain{0, 1 << 10, true});
   f("multiple", multiple, a_size);
   f("bias", bias);
+  f("limit", limit, not_negative);
 }
 
 template <FieldsOf<MixtureConfig> C, class F>
 void visit_fields(C& config, const F& f) {
-  auto& [experts, chosen, expert, softmax_over_chosen, normalised, shared_width, capacity] = config;
+  auto& [experts, chosen, expert, softmax_over_chosen, normalised, shared_width, capacity, sigmoid,
+         groups, chosen_groups, scaling, router_bias] = config;
   f("experts", experts, a_size);
   f("chosen", chosen, a_size);
   f("expert", expert);
@@ -125,6 +139,11 @@ void visit_fields(C& config, const F& f) {
   f("normalised", normalised);
   f("shared_width", shared_width, size_or_default);
   f("capacity", capacity, not_negative);
+  f("sigmoid", sigmoid);
+  f("groups", groups, a_size);
+  f("chosen_groups", chosen_groups, a_size);
+  f("scaling", scaling, positive);
+  f("router_bias", router_bias);
 }
 
 template <FieldsOf<DecoderConfig> C, class F>
