@@ -18,9 +18,9 @@ function(add_sanitized_objects name pattern)
   set_target_properties(ein_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 # Without emitters of kernels, whose tests are others, and without the checks of every pointer and of scopes, which take as
-# long to compile as all the rest; checks of accesses are calls.
+# long to compile as all the rest.
 add_sanitized_objects(asan "/(src|grammar)/" -fsanitize=address,undefined
-                      -fno-sanitize-address-use-after-scope --param=asan-instrumentation-with-call-threshold=0
+                      -fno-sanitize-address-use-after-scope
                       -fno-sanitize=null,alignment,vptr,object-size,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
 # The rooms whose objects threads share.
 add_sanitized_objects(tsan "/src/(api|backend|compile|cuda|data|machine|mesh|runtime|size|tensor)/|/src/cpu/backend\\.cpp$"

@@ -28,9 +28,10 @@ TEST(DecoderFile, FamiliesAreReadBackEqual) {
   for (const nn::DecoderConfig& config :
        {nn::DecoderConfig{}, nn::gpt2(), nn::tinystories_33m(), nn::llama3_405b(),
         nn::smollm2_135m(), nn::mistral_7b(), nn::mixtral_8x7b(), nn::qwen2_7b(),
-        nn::qwen3_30b_a3b(), nn::gemma2_9b(), nn::gemma3_27b(), nn::phi3_mini(), nn::cs336(),
-        nn::without_norms(nn::cs336()), nn::with_norms_after(nn::cs336()),
-        nn::without_positions(nn::cs336()), nn::without_gate(nn::cs336())}) {
+        nn::qwen3_30b_a3b(), nn::gemma2_9b(), nn::gemma3_27b(), nn::phi3_mini(), nn::deepseek_v3(),
+        nn::gpt_oss_20b(), nn::cs336(), nn::without_norms(nn::cs336()),
+        nn::with_norms_after(nn::cs336()), nn::without_positions(nn::cs336()),
+        nn::without_gate(nn::cs336())}) {
     EXPECT_EQ(read_back(config), config) << nn::decoder_json(config);
   }
 }
