@@ -550,7 +550,7 @@ TEST(MeshTest, MemoryOfATrainingStepIsPredicted) {
     options.n_embd = 16;
     options.mesh = {{"data", processes}};
     options.zero = zero;
-    training::Step made(training::config_of(options, 12), options);
+    training::Step made(nn::decoder_config(training::config_of(options, 12)), options);
     auto step = compile([&](const Tensor& x, const Tensor& y) { return made(x, y); });
     const Tensor tokens = zeros({4, 8}, DType::i64);
     step(tokens, tokens);
