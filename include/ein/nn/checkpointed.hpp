@@ -27,7 +27,7 @@ Tensor through_checkpoints(const Layers& layers, const Tensor& x, std::size_t ea
   if (each == 0) each = std::max<std::size_t>(1, checkpoint_interval(count));
   Tensor y = x;
   for (std::size_t begin = 0; begin < count;) {
-    const std::size_t end = begin + std::min(each, count - begin);
+    const std::size_t end = begin + (std::min)(each, count - begin);
     y = checkpoint(
         [&layers, begin, end](const Tensor& input) {
           Tensor z = input;
