@@ -13,6 +13,7 @@
 
 #include "support/expect_error.hpp"
 #include "support/row_code.hpp"
+#include "support/slopes.hpp"
 
 namespace {
 
@@ -234,21 +235,7 @@ TEST(DecoderAttention, GradientsAreSlopes) {
   const nn::Attention layer(width, cases[std::size(cases) - 1].config);
   const Tensor x = ein::randn({2, 6, width}), g = ein::randn({2, 6, width});
   const auto value = [&] { return reduce(layer(x) * g, "... ->", "sum"); };
-  value().backward();
-  const ein::NoGrad no_grad;
-  for (const auto& [name, parameter] : layer.named_parameters()) {
-    SCOPED_TRACE(name);
-    const Tensor direction = ein::randn(parameter.shape());
-    const double slope = reduce(parameter.grad() * direction, "... ->", "sum").item();
-    const Tensor before = parameter.clone();
-    const double h = 1e-3;
-    parameter.copy_from(before + direction * h);
-    const double above = value().item();
-    parameter.copy_from(before - direction * h);
-    const double below = value().item();
-    parameter.copy_from(before);
-    EXPECT_NEAR((above - below) / (2 * h), slope, 5e-3 + 0.02 * std::abs(slope));
-  }
+  ein::test::expect_gradients_are_slopes(layer, value, 5e-3);
 }
 
 // Causal attention is computed without its matrix of scores, in training too, whatever heads share

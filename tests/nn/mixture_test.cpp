@@ -15,6 +15,7 @@
 #include <ein/shapes_only.hpp>
 
 #include "support/expect_error.hpp"
+#include "support/slopes.hpp"
 
 namespace {
 
@@ -219,21 +220,7 @@ TEST(Mixture, GradientsAreSlopes) {
     const Tensor y = layer.forward(x, &balance);
     return reduce(y * g, "... ->", "sum") + balance;
   };
-  value().backward();
-  const ein::NoGrad no_grad;
-  for (const auto& [name, parameter] : layer.named_parameters()) {
-    SCOPED_TRACE(name);
-    const Tensor direction = ein::randn(parameter.shape());
-    const double slope = reduce(parameter.grad() * direction, "... ->", "sum").item();
-    const Tensor before = parameter.clone();
-    const double h = 1e-3;
-    parameter.copy_from(before + direction * h);
-    const double above = value().item();
-    parameter.copy_from(before - direction * h);
-    const double below = value().item();
-    parameter.copy_from(before);
-    EXPECT_NEAR((above - below) / (2 * h), slope, 5e-3 + 0.02 * std::abs(slope));
-  }
+  ein::test::expect_gradients_are_slopes(layer, value, 5e-3);
 }
 
 TEST(Mixture, DropsWhatIsBeyondItsCapacity) {

@@ -12,6 +12,8 @@
 #include <ein/ein.hpp>
 #include <ein/nn.hpp>
 
+#include "support/slopes.hpp"
+
 namespace {
 
 using ein::Error;
@@ -335,21 +337,8 @@ TEST(Transformer, GradientsAreSlopes) {
   enlarge(model);
   const Tensor tokens = some_tokens(2, 9), targets = some_tokens(2, 9);
   const auto loss = [&] { return cross_entropy(model(tokens), targets, "b s [v], b s"); };
-  loss().backward();
-  const ein::NoGrad no_grad;
-  for (const auto& [name, parameter] : model.named_parameters()) {
-    SCOPED_TRACE(name + ", seed 16");
-    const Tensor direction = ein::randn(parameter.shape());
-    const double slope = reduce(parameter.grad() * direction, "... ->", "sum").item();
-    const Tensor before = parameter.clone();
-    const double h = 1e-3;
-    parameter.copy_from(before + direction * h);
-    const double above = loss().item();
-    parameter.copy_from(before - direction * h);
-    const double below = loss().item();
-    parameter.copy_from(before);
-    EXPECT_NEAR((above - below) / (2 * h), slope, 2e-3 + 0.02 * std::abs(slope));
-  }
+  SCOPED_TRACE("seed 16");
+  ein::test::expect_gradients_are_slopes(model, loss, 2e-3);
 }
 
 TEST(Transformer, CompiledGradientsAreTheSame) {
