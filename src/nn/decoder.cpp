@@ -215,24 +215,28 @@ Tensor capped(const Tensor& x, double cap) { return cap == 0 ? x : tanh(x / cap)
 
 }  // namespace
 
+Tensor Decoder::learned_positions(Size first, Size count, const Tensor* position) const {
+  if (!position && count > config_.positions - first) {
+    throw Error(ErrorKind::shape, "Decoder: " + to_string(first + count) +
+                                      " positions are more than the " +
+                                      std::to_string(config_.positions) + " that are learned");
+  }
+  const Tensor rows =
+      used(transformer_.wpe->weight)
+          .at({position ? Index(slice_of(*position, count)) : Index(slice(first, first + count))});
+  const std::string lies = "s@" + positions_over_ + " c";
+  return mesh_ ? ein::place(rows, *mesh_, runtime(lies)) : rows;
+}
+
 Tensor Decoder::embed(const Tensor& tokens, Size before, const Tensor* position) const {
   require_tokens(tokens);
+  std::optional<Tensor> rows;
+  if (transformer_.wpe) rows = learned_positions(before, tokens.shape()[1], position);
   Tensor x = transformer_.wte(tokens);
   // As a tensor, it has the digits of the dtype.
   if (config_.embedding_scale != 1)
     x = x * full({}, config_.embedding_scale, x.dtype(), x.device());
-  if (!transformer_.wpe) return transformer_.drop(x);
-  const Size positions = tokens.shape()[1];
-  if (!position && positions > config_.positions - before) {
-    throw Error(ErrorKind::shape, "Decoder: " + to_string(before + positions) +
-                                      " positions are more than the " +
-                                      std::to_string(config_.positions) + " that are learned");
-  }
-  const Tensor rows = used(transformer_.wpe->weight)
-                          .at({position ? Index(slice_of(*position, positions))
-                                        : Index(slice(before, before + positions))});
-  const std::string lies = "s@" + positions_over_ + " c";
-  return transformer_.drop(x + (mesh_ ? ein::place(rows, *mesh_, runtime(lies)) : rows));
+  return transformer_.drop(rows ? x + *rows : x);
 }
 
 Tensor Decoder::logits(const Tensor& x) const {

@@ -139,6 +139,8 @@ class Decoder : public Layer {
     std::unique_ptr<SameAxes> ln_f;
   };
   void begin() const;
+  /// Learned embeddings of `count` positions (s, c) from `first` on, or from `position` on.
+  Tensor learned_positions(Size first, Size count, const Tensor* position) const;
   /// Embeddings of tokens that come after `before` others, or at `position`.
   Tensor embed(const Tensor& tokens, Size before, const Tensor* position) const;
   /// Through all layers; caches and position as AttentionPlace has them.
