@@ -10,6 +10,8 @@
 // few rows, such operands are not converted, and sums that are complete are rounded as they are
 // stored, by the epilogue if there is one.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -198,6 +200,44 @@ using Wrapping =
     std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, std::type_identity<C>>::type;
 
 /// Computes in C, from operands in In.
+/// Sums of matrices, of which 64 are added one by one, then such sums in the same way.
+template <class T>
+class CascadedSums {
+ public:
+  void add(const std::vector<T>& numbers) { add_to(0, numbers); }
+  /// Of one at least.
+  const std::vector<T>& total() {
+    for (std::size_t l = 0; l + 1 < used_; ++l) {
+      if (levels_[l].count > 0) add_to(l + 1, levels_[l].sums);
+    }
+    return levels_[used_ - 1].sums;
+  }
+
+ private:
+  static constexpr int most = 64;
+  struct Level {
+    std::vector<T> sums;
+    int count = 0;
+  };
+
+  void add_to(std::size_t l, const std::vector<T>& numbers) {
+    used_ = std::max(used_, l + 1);
+    Level& level = levels_[l];
+    if (level.count == most) {
+      add_to(l + 1, level.sums);
+      level.count = 0;
+    }
+    if (level.count++ == 0) {
+      level.sums = numbers;
+    } else {
+      for (std::size_t i = 0; i < numbers.size(); ++i) level.sums[i] += numbers[i];
+    }
+  }
+
+  std::array<Level, 11> levels_;  // 64^11 is more than any number of matrices
+  std::size_t used_ = 0;
+};
+
 template <class C, class In = C>
 class ContractKernel final : public Kernel {
  public:
@@ -479,6 +519,11 @@ class ContractKernel final : public Kernel {
     return elements;
   }
 
+  /// The least depth whose parts are added up each by itself, and the most elements of such a
+  /// product. The products' engines add about so many numbers one by one, but Eigen's with a vector
+  /// all.
+  static constexpr std::int64_t least_cascaded_depth = 1 << 18, most_cascaded = 1 << 20,
+                                added_at_once = 512, most_of_eigen = 8192;
   /// A product as large as the whole sum may be rounded to the type of the factors as it is stored.
   static constexpr std::int64_t most_terms = std::is_same_v<In, bf16> ? most_bf16_terms : 0;
 
@@ -659,6 +704,36 @@ class ContractKernel final : public Kernel {
     }
     for (const OuterLoop& loop : outer_) products_ *= loop.size;
     for (const OuterLoop& loop : sums_) sum_count_ *= loop.size;
+    set_terms();
+  }
+
+  /// Where the depth is great and the product small, parts of the depth are added up each by
+  /// itself.
+  void set_terms() {
+    depth_part_ = k_;
+    if (!std::is_floating_point_v<C> || rounds_ || k_ == 0 ||
+        multiply_adds(m_, n_, 1) > most_cascaded)
+      return;
+    const bool by_eigen = is_small_vector_product();
+    const std::int64_t least = by_eigen ? 2 * most_of_eigen : least_cascaded_depth;
+    cascades_ = static_cast<double>(k_) * static_cast<double>(sum_count_) >= least;
+    if (k_ >= least) {
+      const std::int64_t part = by_eigen ? most_of_eigen : root(k_ * added_at_once),
+                         step = std::lcm(a_.col_runs ? a_.col_runs.length : 1,
+                                         b_.row_runs ? b_.row_runs.length : 1);
+      depth_part_ = std::min(k_, ceil_div(part, step) * step);
+      depth_parts_ = ceil_div(k_, depth_part_);
+    }
+    if (depth_parts_ == 1) terms_at_once_ = std::max(std::int64_t{1}, added_at_once / k_);
+  }
+  /// A vector times a few numbers per step of the depth, which lie side by side.
+  bool is_small_vector_product() const {
+    const bool across = (m_ == 1 && b_.row_stride != 1) || (n_ == 1 && a_.col_stride != 1);
+    return across &&
+           m_ * n_ * most_of_eigen * static_cast<std::int64_t>(sizeof(In)) < 2 * caches().l2;
+  }
+  static std::int64_t root(std::int64_t x) {
+    return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(x))));
   }
 
   void set_epilogue(const LoopNest& nest, const Group& m, const Group& n) {
@@ -768,28 +843,69 @@ class ContractKernel final : public Kernel {
     std::fill(outer.begin(), outer.end(), 0);
     for (std::size_t l = epilogue_ ? outer_.size() : 0; l-- > 0; p /= outer_[l].size)
       outer[l] = p % outer_[l].size;
-    for (std::int64_t s = 0; s < sum_count_; ++s) {
-      std::int64_t from[3] = {at[0], at[1], at[2]};
-      advance(sums_, s, from);
-      const auto left = placed(a_, a + from[0]);
-      const auto right = placed(b_, b + from[1]);
-      const auto to = placed(c_, c + from[2]);
-      if (!epilogue_ || s + 1 < sum_count_) {
-        one_product(to, left, right, s > 0, {});
-        continue;
+    const auto to = placed(c_, c + at[2]);
+    const bool is_cut = finish_runs_[0] != 0 || finish_runs_[1] != 0;
+    const auto finish_part = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
+                                 std::int64_t cols, const float* sums) {
+      // Sums are in f32, as C is then.
+      C* const part =
+          sums ? reinterpret_cast<C*>(const_cast<float*>(sums)) : reinterpret_cast<C*>(to.data);
+      if (is_cut) return finish_pieces(buffers, outer, part, sums, {row, rows}, {col, cols});
+      epilogue_->run(buffers, outer, part, row, rows, col, cols);
+    };
+    if constexpr (std::is_same_v<Out, Number> && std::is_floating_point_v<C>) {
+      if (cascades_) {
+        cascade(at, a, b, to);
+        if (epilogue_) finish_part(0, m_, 0, n_, nullptr);
+        return;
       }
-      const bool is_cut = finish_runs_[0] != 0 || finish_runs_[1] != 0;
-      const auto finish_part = [&](std::int64_t row, std::int64_t rows, std::int64_t col,
-                                   std::int64_t cols, const float* sums) {
-        // Sums are in f32, as C is then.
-        C* const part =
-            sums ? reinterpret_cast<C*>(const_cast<float*>(sums)) : reinterpret_cast<C*>(to.data);
-        if (is_cut) return finish_pieces(buffers, outer, part, sums, {row, rows}, {col, cols});
-        epilogue_->run(buffers, outer, part, row, rows, col, cols);
-      };
-      const std::vector<Finish::Read> far =
-          is_cut ? std::vector<Finish::Read>() : epilogue_->far_reads(buffers, outer, m_, n_);
-      one_product(to, left, right, s > 0, Finish(finish_part, epilogue_->order(), far));
+    }
+    for (std::int64_t t = 0; t + 1 < terms(); ++t) add_term(at, a, b, t, to, t > 0, {});
+    std::vector<Finish::Read> far;
+    Finish finish;
+    if (epilogue_) {
+      if (!is_cut) far = epilogue_->far_reads(buffers, outer, m_, n_);
+      finish = Finish(finish_part, epilogue_->order(), far);
+    }
+    add_term(at, a, b, terms() - 1, to, terms() > 1, finish);
+  }
+
+  /// A product is a sum of so many products: of each step of the loops around the depth, those of
+  /// parts of the depth.
+  std::int64_t terms() const { return sum_count_ * depth_parts_; }
+  /// Term `t` of the product that begins `at`, written to c or added to it.
+  template <class Out>
+  void add_term(const std::int64_t (&at)[3], const Factor* a, const Factor* b, std::int64_t t,
+                const MatrixRef<Out>& c, bool accumulate, const Finish& finish) const {
+    std::int64_t from[3] = {at[0], at[1], at[2]};
+    advance(sums_, t / depth_parts_, from);
+    const auto left = placed(a_, a + from[0]);
+    const auto right = placed(b_, b + from[1]);
+    if (depth_parts_ == 1) return one_product(c, left, right, accumulate, finish);
+    const std::int64_t first = t % depth_parts_ * depth_part_,
+                       depth = std::min(depth_part_, k_ - first);
+    one_product(c, left.columns_from(first, depth),
+                right.transposed().columns_from(first, depth).transposed(), accumulate, finish);
+  }
+
+  /// The sum of all terms, `terms_at_once_` of them at once.
+  void cascade(const std::int64_t (&at)[3], const Factor* a, const Factor* b,
+               const MatrixRef<Number>& c) const {
+    const bool by_columns = c.is_column_major();
+    const std::int64_t to_row = by_columns ? 1 : n_, to_col = by_columns ? m_ : 1;
+    std::vector<Number> part(static_cast<std::size_t>(m_ * n_));
+    CascadedSums<Number> sums;
+    for (std::int64_t first = 0; first < terms(); first += terms_at_once_) {
+      const std::int64_t end = std::min(first + terms_at_once_, terms());
+      for (std::int64_t t = first; t < end; ++t)
+        add_term(at, a, b, t, MatrixRef<Number>{part.data(), m_, n_, to_row, to_col}, t > first,
+                 {});
+      sums.add(part);
+    }
+    const Number* const total = sums.total().data();
+    for (std::int64_t i = 0; i < m_; ++i) {
+      for (std::int64_t j = 0; j < n_; ++j)
+        c.data[c.row_at(i) + c.col_at(j)] = total[i * to_row + j * to_col];
     }
   }
 
@@ -862,6 +978,8 @@ class ContractKernel final : public Kernel {
   MatrixRef<Number> a_{}, b_{}, c_{};  // without addresses
   std::vector<OuterLoop> outer_, sums_;
   std::int64_t products_ = 1, sum_count_ = 1;
+  std::int64_t depth_part_ = 1, depth_parts_ = 1, terms_at_once_ = 1;
+  bool cascades_ = false;                    // the terms of a product
   std::optional<TileEpilogue<C>> epilogue_;  // where the result is not packed
   // How far its operands walk rows and columns evenly (0: all), and the sizes of the axes around.
   std::int64_t finish_runs_[2] = {0, 0};

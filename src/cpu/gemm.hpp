@@ -60,6 +60,16 @@ struct MatrixRef {
   MatrixRef rows_from(std::int64_t begin, std::int64_t count) const {
     return {data + begin * row_stride, count, cols, row_stride, col_stride, {}, col_runs};
   }
+  /// Columns [begin, begin + count), of which each run is in one piece or left out.
+  MatrixRef columns_from(std::int64_t begin, std::int64_t count) const {
+    MatrixRef part = *this;
+    part.cols = count;
+    if (col_runs)
+      part.col_runs.starts += begin / col_runs.length;
+    else
+      part.data += begin * col_stride;
+    return part;
+  }
   MatrixRef<const C> read_only() const {
     return {data, rows, cols, row_stride, col_stride, row_runs, col_runs};
   }

@@ -72,9 +72,14 @@ template <int lanes, class C>
 
 }  // namespace
 
+/// In halves, as long as they are long: the error grows with the logarithm of n.
 template <class C>
 C dot(const C* a, const C* b, std::int64_t n) {
-  constexpr std::int64_t lanes = 32;
+  constexpr std::int64_t lanes = 32, most_one_by_one = 512 * lanes;
+  if (n > most_one_by_one) {
+    const std::int64_t half = n / 2 / lanes * lanes;
+    return dot(a, b, half) + dot(a + half, b + half, n - half);
+  }
   C lane[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {

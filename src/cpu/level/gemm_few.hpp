@@ -207,7 +207,7 @@ constexpr bool keeps_factors(int rows, int steps, int units) {
 }
 
 /// So many numbers are added one by one, at least, before their sum is added to others.
-constexpr std::int64_t most_added = 4096;
+constexpr std::int64_t most_added = 512;
 
 /// The most bytes of packed rows: these are packed for a part of the depth at a time.
 constexpr std::int64_t packed_bytes = 1 << 19;
