@@ -1256,7 +1256,7 @@ softmax: braces are inside brackets
   [{y}]
    ^)"},
       {index_is_malformed, einsum, "{2y} -> y", 1, {}, ErrorKind::syntax, R"(
-einsum: 'y' does not go on an index in braces
+einsum: 'y' does not fit into an index in braces
   {2y} -> y
   ^ ^
   help: terms such as 'y', '2*y' and '3' are joined by '+' and '-': '{2*y + ky - 1}')"},

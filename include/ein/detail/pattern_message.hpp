@@ -258,7 +258,7 @@ constexpr Words words_for(Operation op, const Pattern& read, const Mistake& mist
     case Complaint::brace_is_inside_brackets:
       return {syntax, "braces are inside brackets"};
     case Complaint::index_is_malformed:
-      return {syntax, here + " does not go on an index in braces", detail::brace_help};
+      return {syntax, here + " does not fit into an index in braces", detail::brace_help};
     case Complaint::coefficient_is_no_number:
       return {syntax, "a number stands left of '*', or its name, and an axis right of it",
               detail::brace_help};
