@@ -424,6 +424,7 @@ Kernels emit_delta(const Attention& a, const Context& context) {
 }  // namespace
 
 bool has_kernels_for(const Attention& attention) {
+  if (attention.has_function() || attention.back) return false;
   return std::all_of(attention.axes.end() - 2, attention.axes.end(), [](const auto& axis) {
     return axis.size >= least_width && axis.size <= most_width && axis.size % width_step == 0;
   });

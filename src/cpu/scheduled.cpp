@@ -391,7 +391,7 @@ class ScheduledKernel final : public Kernel {
   };
   struct Mask {
     std::size_t query, key;
-    std::int64_t reach;
+    std::optional<std::int64_t> reach, back;
   };
   struct Step {
     std::vector<Loop> loops;
@@ -412,7 +412,11 @@ class ScheduledKernel final : public Kernel {
       result.loops.push_back({sizes(loop.size), sizes(loop.block), loop.is_serial});
       if (!loop.is_serial) result.units *= result.loops.back().pieces();
     }
-    if (step.mask) result.mask = {step.mask->query, step.mask->key, sizes(step.mask->reach)};
+    const auto limit = [&](const std::optional<Size>& size) {
+      return size ? std::optional<std::int64_t>(sizes(*size)) : std::nullopt;
+    };
+    if (const auto& mask = step.mask)
+      result.mask = {mask->query, mask->key, limit(mask->reach), limit(mask->back)};
     bool uses_scratch = false;
     std::size_t most = 0;
     for (std::size_t p = 0; p < step.parts.size(); ++p) {

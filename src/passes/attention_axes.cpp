@@ -67,6 +67,12 @@ class Description {
 
   /// The operand along all axes; `last`: depth is 0, width is 1.
   Operand operand(const Part& part, std::size_t last) const {
+    Operand result = operand_beside(part);
+    result.strides[result.strides.size() - 2 + last] = part.operand->strides[part.depth];
+    return result;
+  }
+  /// One that moves along the matrix alone.
+  Operand operand_beside(const Part& part) const {
     Operand result{part.operand->buffer, part.operand->dtype, part.operand->offset};
     for (std::size_t i = axes_.size(); i-- > 1;) {
       if (i != query_axis_) result.strides.push_back(stride_of(part, i));
@@ -74,7 +80,6 @@ class Description {
     result.strides.push_back(stride_of(part, query_axis_));
     result.strides.push_back(stride_of(part, 0));
     result.strides.resize(result.strides.size() + 2, 0);
-    result.strides[result.strides.size() - 2 + last] = part.operand->strides[part.depth];
     return result;
   }
   std::optional<Operand> operand(const std::vector<Part>& parts, std::size_t last) const {
@@ -109,14 +114,18 @@ class Description {
     a.axes.push_back({"depth", depth});
     a.axes.push_back({"width", width});
     const auto q = operand(match_.q, 0), k = operand(match_.k, 0), v = operand(match_.v, 1);
-    if (!q || !k || !v || !match_.scores || match_.scores->reach.value_or(0) < 0)
-      return std::nullopt;
+    if (!q || !k || !v || !match_.scores) return std::nullopt;
+    const auto [reach, back] = match_.scores->seen;
+    if (reach.value_or(0) < 0 || back.value_or(0) < 0) return std::nullopt;
     a.q = *q;
     a.k = *k;
     a.v = *v;
     a.out = operand(*match_.out, 1);
     a.scale = match_.scores->scale;
-    a.reach = match_.scores->reach;
+    a.reach = reach;
+    a.back = back;
+    a.function = match_.scores->function;
+    for (const Part& part : match_.operands) a.operands.push_back(operand_beside(part));
     const std::size_t query = a.axes.size() - 4, key = query + 1;
     if (q->strides[key] != 0 || k->strides[query] != 0 || v->strides[query] != 0 ||
         a.out.strides[key] != 0 || depth_of(*match_.out) != width || !sums_along_keys(*match_.out))
@@ -133,8 +142,9 @@ class Description {
     const auto dout = operand(match_.dout, 1);
     if (!dout || dout->strides[key] != 0 || depth_of(match_.dout[0]) != depth_of(match_.v[0]))
       return false;
+    const ScoreGradient gradient = match_.gradient.value_or(ScoreGradient{});
     Attention::Gradients g{
-        match_.gradient_scale.value_or(1), *dout, row_operand(match_.delta), {}, {}, {}};
+        gradient.scale, gradient.slope, *dout, row_operand(match_.delta), {}, {}, {}};
     if (match_.dq) {
       g.dq = operand(*match_.dq, 0);
       if (!sums_along_keys(*match_.dq) || depth_of(*match_.dq) != depth_of(match_.q[0]))

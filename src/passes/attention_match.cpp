@@ -30,13 +30,40 @@ bool covers(const LoopNest& nest, const Strides& strides, Size unit, Size elemen
 bool is_plain(const LoopNest& nest) {
   return nest.compute == DType::f32 && nest.along == LoopNest::Along::nothing &&
          !nest.is_scatter() && is_float(nest.output.dtype) &&
-         std::all_of(nest.inputs.begin(), nest.inputs.end(), [](const Operand& input) {
-           return !input.is_indirect() && is_float(input.dtype);
-         });
+         std::none_of(nest.inputs.begin(), nest.inputs.end(),
+                      [](const Operand& input) { return input.is_indirect(); });
 }
 /// A sum of products of the first two inputs.
 bool is_product(const LoopNest& nest) {
-  return nest.sums_products() && nest.body.steps[0].which + nest.body.steps[1].which == 1;
+  return nest.sums_products() && nest.body.steps[0].which + nest.body.steps[1].which == 1 &&
+         is_float(nest.inputs[0].dtype) && is_float(nest.inputs[1].dtype);
+}
+
+/// How an operand moves along the matrix, however its axes are merged: for a stride of the matrix
+/// the size and the operand's stride, from the innermost.
+struct Lie {
+  Size matrix, size, stride;
+  friend bool operator==(const Lie&, const Lie&) = default;
+};
+std::vector<Lie> lie_of(const LoopNest& nest, const Operand& operand, const Strides& matrix) {
+  std::vector<Lie> axes;
+  for (std::size_t a = 0; a < matrix.size(); ++a) {
+    if (matrix[a] != 0 && nest.axes[a].size != 1)
+      axes.push_back({matrix[a], nest.axes[a].size, operand.strides[a]});
+  }
+  std::sort(axes.begin(), axes.end(),
+            [](const Lie& a, const Lie& b) { return a.matrix < b.matrix; });
+  std::vector<Lie> merged;
+  for (const Lie& axis : axes) {
+    const bool goes_on = !merged.empty() &&
+                         axis.matrix == merged.back().matrix * merged.back().size &&
+                         axis.stride == merged.back().stride * merged.back().size;
+    if (goes_on)
+      merged.back().size *= axis.size;
+    else
+      merged.push_back(axis);
+  }
+  return merged;
 }
 
 class Matcher {
@@ -52,14 +79,16 @@ class Matcher {
                                      [&](const Operand& x) { return known_.contains(x.buffer); });
       if (reads && !take(n)) return std::nullopt;
     }
-    if (!found_.out || !all_are_inside()) return std::nullopt;
+    const bool lacks_result = !found_.out && found_.weights >= 0 && !found_.v.empty();
+    if ((!found_.out && !lacks_result) || !all_are_inside()) return std::nullopt;
     return std::move(found_);
   }
 
  private:
   struct Known {
     Value value;
-    bool is_row = false;  // one for each query
+    bool is_row = false;       // one for each query
+    bool is_backward = false;  // of the gradients' nests
   };
 
   const LoopNest& nest(std::size_t n) const { return program_.nests[n]; }
@@ -118,7 +147,7 @@ class Matcher {
     found_.q = {scores->rows};
     found_.k = {scores->columns};
     const Value one = Value::of(first_power(product));
-    return learn(n, finished(p, one, p.output.strides), p.output.strides, false);
+    return learn(n, finished(n, one, p.output.strides), p.output.strides, false);
   }
 
   // --- what is known ---
@@ -128,12 +157,19 @@ class Matcher {
     if (!value.is_known()) return false;
     const int buffer = nest(n).output.buffer;
     if (value.kind == Value::Kind::maximum) found_.scores = value.scores;
-    note(n, matrix, value.is_backward());
+    const bool is_backward =
+        value.is_backward() ||
+        std::any_of(nest(n).inputs.begin(), nest(n).inputs.end(), [&](const Operand& x) {
+          const auto found = known_.find(x.buffer);
+          return found != known_.end() && found->second.is_backward;
+        });
+    note(n, matrix, is_backward);
+    if (!is_row && is_probability(value)) found_.weights = buffer;
     if (is_row && value.kind == Value::Kind::polynomial) {
       int& row = value.is_backward() ? found_.delta : found_.total;
       if (row < 0 && nest(n).output.dtype == DType::f32) row = buffer;
     }
-    return known_.emplace(buffer, Known{std::move(value), is_row}).second;
+    return known_.emplace(buffer, Known{std::move(value), is_row, is_backward}).second;
   }
   void note(std::size_t n, const Strides& matrix, bool is_backward) {
     taken_[n] = 1;
@@ -167,7 +203,8 @@ class Matcher {
   bool take(std::size_t n) {
     if (taken_[n]) return true;
     if (!is_plain(nest(n))) return false;
-    return is_product(nest(n)) && use_of_matrix(n) ? take_product(n) : take_elementwise(n);
+    if (!is_product(nest(n))) return take_elementwise(n);
+    return use_of_matrix(n) ? take_product(n) : take_cotangent(n);
   }
 
   /// The input of a product that is a matrix, if the other is none.
@@ -202,14 +239,14 @@ class Matcher {
       return true;
     };
     const Value& value = known_.at(matrix.buffer).value;
-    const std::optional<double> gradient = as_score_gradient(value);
-    if (gradient && found_.gradient_scale.value_or(*gradient) != *gradient) return false;
+    const std::optional<ScoreGradient> gradient = as_score_gradient(value);
+    if (gradient && found_.gradient.value_or(*gradient) != *gradient) return false;
     bool is_new = false;
     if (is_probability(value)) {
       is_new = once(sums_keys ? found_.out : found_.dv);
       (sums_keys ? found_.v : found_.dout).push_back(factor);
     } else if (gradient) {
-      found_.gradient_scale = *gradient;
+      found_.gradient = *gradient;
       is_new = once(sums_keys ? found_.dq : found_.dk);
       (sums_keys ? found_.k : found_.q).push_back(factor);
     }
@@ -243,7 +280,7 @@ class Matcher {
     }
     std::vector<Value> inputs;
     for (const Operand& input : p.inputs) {
-      inputs.push_back(input_value(p, input, matrix));
+      inputs.push_back(input_value(n, input, matrix));
       if (!inputs.back().is_known()) return false;
     }
     Value value = evaluate(p.body, inputs, indices(p, matrix), found_.scores);
@@ -251,7 +288,7 @@ class Matcher {
       value = *p.combine == Combine::sum   ? sum_of(value)
               : *p.combine == Combine::max ? maximum_of(value)
                                            : Value{};
-      value = finished(p, value, matrix);
+      value = finished(n, value, matrix);
     }
     return learn(n, std::move(value), matrix, is_row);
   }
@@ -259,13 +296,13 @@ class Matcher {
   // --- values ---
 
   /// The value of a product's element after its epilogue.
-  Value finished(const LoopNest& nest, const Value& combined, const Strides& matrix) {
+  Value finished(std::size_t n, const Value& combined, const Strides& matrix) {
+    const LoopNest& nest = this->nest(n);
     if (nest.epilogue.steps.empty()) return combined;
     std::vector<Value> inputs(std::max<std::size_t>(1, nest.inputs.size()));
     for (const ScalarStep& step : nest.epilogue.steps) {
       const auto i = static_cast<std::size_t>(step.which);
-      if (step.op == ScalarOp::input && i > 0)
-        inputs[i] = input_value(nest, nest.inputs[i], matrix);
+      if (step.op == ScalarOp::input && i > 0) inputs[i] = input_value(n, nest.inputs[i], matrix);
     }
     inputs[0] = combined;
     return evaluate(nest.epilogue, inputs, indices(nest, matrix), found_.scores);
@@ -287,26 +324,54 @@ class Matcher {
     return values;
   }
 
-  Value input_value(const LoopNest& nest, const Operand& input, const Strides& matrix) {
-    if (!known_.contains(input.buffer) && !discover(input.buffer)) return {};
+  Value input_value(std::size_t n, const Operand& input, const Strides& matrix) {
+    const LoopNest& nest = this->nest(n);
+    if (is_beside(input.buffer) || (!known_.contains(input.buffer) && !discover(input.buffer)))
+      return value_beside(n, input, matrix);
     const Known& known = known_.at(input.buffer);
     const bool is_in_step = known.is_row ? is_row_of(nest, input, matrix)
                                          : input.offset == 0 && input.strides == matrix;
     return is_in_step ? known.value : Value{};
   }
 
+  /// An operand beside the product, such as a bias or a mask.
+  Value value_beside(std::size_t n, const Operand& input, const Strides& matrix) {
+    for (std::size_t a = 0; a < matrix.size(); ++a) {
+      if (matrix[a] == 0 && input.strides[a] != 0) return {};
+    }
+    for (std::size_t i = 0; i < found_.operands.size(); ++i) {
+      const Part& part = found_.operands[i];
+      if (part.operand->buffer == input.buffer && part.operand->offset == input.offset &&
+          part.operand->dtype == input.dtype &&
+          lie_of(nest(part.nest), *part.operand, part.matrix) == lie_of(nest(n), input, matrix))
+        return Value::operand(i);
+    }
+    found_.operands.push_back({n, &input, matrix});
+    return Value::operand(found_.operands.size() - 1);
+  }
+  bool is_beside(int buffer) const {
+    return std::any_of(found_.operands.begin(), found_.operands.end(),
+                       [&](const Part& part) { return part.operand->buffer == buffer; });
+  }
+
   /// A matrix from elsewhere: that of the gradient of the weights, as it is or converted.
   bool discover(int buffer) {
     const std::vector<std::size_t>& writers = uses_.writers[static_cast<std::size_t>(buffer)];
     if (writers.size() != 1 || !is_matrix(buffer) || found_.total < 0) return false;
-    if (!is_product(nest(writers[0]))) return !nest(writers[0]).combine && take(writers[0]);
-    const std::optional<MatrixProduct> product = matrix_product(writers[0]);
-    if (!product || nest(writers[0]).inputs.size() != 2) return false;
+    if (is_product(nest(writers[0]))) return take_cotangent(writers[0]);
+    return !nest(writers[0]).combine && take(writers[0]);
+  }
+
+  /// The product that gives the gradient of the weights.
+  bool take_cotangent(std::size_t n) {
+    if (found_.total < 0) return false;
+    const std::optional<MatrixProduct> product = matrix_product(n);
+    if (!product || !is_matrix(nest(n).output.buffer)) return false;
     found_.dout.push_back(product->rows);
     found_.v.push_back(product->columns);
     const Value one = Value::of(first_power(cotangent));
-    const Strides& matrix = nest(writers[0]).output.strides;
-    return learn(writers[0], finished(nest(writers[0]), one, matrix), matrix, false);
+    const Strides& matrix = nest(n).output.strides;
+    return learn(n, finished(n, one, matrix), matrix, false);
   }
 
   const Program& program_;

@@ -39,7 +39,9 @@ struct Match {
   Size keys = 0, elements = 0;  // of a row, and of all, of the matrix
   std::optional<Scores> scores;
   int total = -1, delta = -1;  // buffers of the values of that name, in f32
-  std::optional<double> gradient_scale;
+  int weights = -1;            // the buffer of probabilities
+  std::optional<ScoreGradient> gradient;
+  std::vector<Part> operands;  // beside the product
   std::vector<Part> q, k, v, dout;
   std::optional<Part> out, dq, dk, dv;
 
@@ -48,7 +50,8 @@ struct Match {
 };
 
 /// The attention that begins with the product of nest `first`; none if there is none, or if
-/// anything else reads what is in between or `kept` names it.
+/// anything else reads what is in between or `kept` names it. Where gradients are all that is
+/// wanted, no nest gives its result: then there is no `out`.
 std::optional<Match> match(const Program& program, const Uses& uses, std::span<const int> kept,
                            std::size_t first);
 

@@ -7,6 +7,7 @@
 
 #include "passes/attention_axes.hpp"
 #include "passes/attention_match.hpp"
+#include "passes/inline_map.hpp"
 #include "passes/nest_order.hpp"
 
 namespace ein {
@@ -27,7 +28,7 @@ using Takes = std::function<bool(const Attention&)>;
 std::optional<Found> find(const Program& program, const Uses& uses, std::span<const int> kept,
                           const Takes& takes, std::size_t first) {
   std::optional<Match> match = attention::match(program, uses, kept, first);
-  if (!match) return std::nullopt;
+  if (!match || !match->out) return std::nullopt;
   std::optional<Attention> attention = attention::describe(program, *match);
   if (!attention || !takes(*attention)) return std::nullopt;
   if (attention->gradients) {
@@ -121,6 +122,183 @@ void split_epilogues(Program& program, std::span<const int> kept, const Takes& t
   }
 }
 
+// --- what attention reads beside its product ---
+
+/// The nest that computes a buffer element by element, if it is one that can be computed again.
+std::optional<std::size_t> map_of(const Program& program, const Uses& uses, int buffer) {
+  const std::vector<std::size_t>& writers = uses.writers[static_cast<std::size_t>(buffer)];
+  const bool is_input = static_cast<std::size_t>(buffer) < program.input_count;
+  if (is_input || writers.size() != 1 || !is_elementwise(program.nests[writers[0]]))
+    return std::nullopt;
+  return writers[0];
+}
+
+/// Whether a map has more elements than what it is computed of.
+bool spreads(const Program& program, const LoopNest& map) {
+  const auto elements = [&](const Operand& operand) {
+    return program.buffers[static_cast<std::size_t>(operand.buffer)].elements;
+  };
+  Size of_inputs = 0;
+  for (const Operand& input : map.inputs) of_inputs += elements(input);
+  const Size of_output = elements(map.output);
+  return of_inputs.is_number() && of_output.is_number() &&
+         std::int64_t{of_inputs} < std::int64_t{of_output};
+}
+
+/// A nest that computes itself what it reads of maps that spread, if `takes` says so of a buffer.
+LoopNest computing_maps(const Program& program, const Uses& uses, LoopNest nest,
+                        const std::function<bool(int)>& wants) {
+  for (std::size_t i = nest.inputs.size(); i-- > 0;) {
+    const int buffer = nest.inputs[i].buffer;
+    const auto writer = wants(buffer) ? map_of(program, uses, buffer) : std::nullopt;
+    if (!writer) continue;
+    const LoopNest map =
+        computing_maps(program, uses, program.nests[*writer], [](int) { return true; });
+    if (!spreads(program, map)) continue;
+    if (std::optional<LoopNest> merged = with_map(nest, i, map)) nest = std::move(*merged);
+  }
+  return nest;
+}
+
+/// Masks and biases that nests before attention make of indices and of few numbers are computed by
+/// its own nests, where that is what lets a device take it. Whether there are any.
+class MapsAgain {
+ public:
+  MapsAgain(Program& program, std::span<const int> kept, const Takes& takes)
+      : program_(program), kept_(kept), takes_(takes), uses_(program) {}
+
+  bool run() {
+    bool are_any = false;
+    for (std::size_t n = 0; n < program_.nests.size(); ++n) {
+      const std::optional<Match> match = attention::match(program_, uses_, kept_, n);
+      if (!match || match->operands.empty()) continue;
+      const Program before = program_;
+      split_readers(*match);
+      uses_ = Uses(program_);
+      if (merge(n)) {
+        are_any = true;
+      } else {
+        program_ = before;
+      }
+      uses_ = Uses(program_);
+    }
+    return are_any;
+  }
+
+ private:
+  static bool is_beside(const Match& match, int buffer) {
+    return std::any_of(match.operands.begin(), match.operands.end(),
+                       [&](const auto& part) { return part.operand->buffer == buffer; });
+  }
+  bool reads_beside(const Match& match, std::size_t n) const {
+    const std::vector<Operand>& inputs = program_.nests[n].inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](const Operand& input) { return is_beside(match, input.buffer); });
+  }
+
+  /// An epilogue asks for no index, while a map may.
+  void split_readers(const Match& match) {
+    std::vector<std::size_t> nests = match.forward;
+    nests.insert(nests.end(), match.backward.begin(), match.backward.end());
+    std::sort(nests.rbegin(), nests.rend());
+    for (std::size_t n : nests) {
+      if (!program_.nests[n].epilogue.steps.empty() && reads_beside(match, n))
+        split_epilogue(program_, n);
+    }
+  }
+
+  bool merge(std::size_t first) {
+    const std::optional<Match> match = attention::match(program_, uses_, kept_, first);
+    if (!match) return false;
+    std::vector<LoopNest> nests = program_.nests;
+    for (const auto* part : {&match->forward, &match->backward}) {
+      for (std::size_t n : *part)
+        nests[n] = computing_maps(program_, uses_, program_.nests[n],
+                                  [&](int buffer) { return is_beside(*match, buffer); });
+    }
+    std::swap(nests, program_.nests);
+    return find(program_, Uses(program_), kept_, takes_, first).has_value();
+  }
+
+  Program& program_;
+  std::span<const int> kept_;
+  const Takes& takes_;
+  Uses uses_;
+};
+
+/// Maps that no nest reads any more.
+void drop_unread_maps(Program& program, std::span<const int> kept) {
+  const std::vector<LoopNest> all = std::move(program.nests);
+  std::vector<char> is_read(program.buffers.size(), 0), is_dropped(all.size(), 0);
+  for (int buffer : kept) is_read[static_cast<std::size_t>(buffer)] = 1;
+  for (std::size_t n = all.size(); n-- > 0;) {
+    const auto output = static_cast<std::size_t>(all[n].output.buffer);
+    is_dropped[n] = output >= program.input_count && program.buffers[output].memory < 0 &&
+                    !is_read[output] && is_elementwise(all[n]);
+    if (is_dropped[n]) {
+      program.buffers[output].is_local = true;
+      continue;
+    }
+    for (const Operand& input : all[n].inputs) is_read[static_cast<std::size_t>(input.buffer)] = 1;
+  }
+  program.nests.clear();
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    if (!is_dropped[n]) program.nests.push_back(all[n]);
+  }
+}
+
+// --- gradients without a result ---
+
+/// The result of an attention whose gradients alone are wanted: they are computed of it.
+LoopNest result_of(const Program& program, const Match& match, int buffer) {
+  const attention::Part& values = match.v[0];
+  LoopNest nest = program.nests[values.nest];
+  const Operand weights{match.weights,
+                        program.buffers[static_cast<std::size_t>(match.weights)].dtype, 0,
+                        values.matrix};
+  nest.inputs = {weights, *values.operand};
+  nest.output = {buffer, DType::f32, 0, std::vector<Size>(nest.axes.size(), 0)};
+  nest.body = Ex::input(0) * Ex::input(1);
+  nest.epilogue = {};
+  std::vector<std::size_t> kept;
+  for (std::size_t a = 0; a < nest.axes.size(); ++a) {
+    nest.axes[a].reduced = is_one(values.matrix[a]) && a != values.depth;
+    if (!nest.axes[a].reduced && a != values.depth) kept.push_back(a);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [&](std::size_t a, std::size_t b) {
+    return values.matrix[a] < values.matrix[b];
+  });
+  Size stride = nest.axes[values.depth].size;
+  nest.output.strides[values.depth] = 1;
+  for (std::size_t a : kept) {
+    nest.output.strides[a] = stride;
+    stride *= nest.axes[a].size;
+  }
+  return nest;
+}
+
+void add_results(Program& program, std::span<const int> kept, const Takes& takes) {
+  for (std::size_t n = 0; n < program.nests.size(); ++n) {
+    const std::optional<Match> match = attention::match(program, Uses(program), kept, n);
+    if (!match || match->out) continue;
+    const std::vector<LoopNest> before = program.nests;
+    const auto buffer = static_cast<int>(program.buffers.size());
+    LoopNest result = result_of(program, *match, buffer);
+    Size elements = 1;
+    for (const LoopNest::NestAxis& axis : result.axes) {
+      if (!axis.reduced) elements *= axis.size;
+    }
+    program.buffers.push_back({elements, DType::f32});
+    const std::size_t behind = std::max(
+        match->v[0].nest, Uses(program).writers[static_cast<std::size_t>(match->weights)][0] + 1);
+    program.nests.insert(program.nests.begin() + static_cast<std::ptrdiff_t>(behind),
+                         std::move(result));
+    if (find(program, Uses(program), kept, takes, n)) continue;
+    program.nests = before;
+    program.buffers.pop_back();
+  }
+}
+
 /// What a group is that begins with a nest.
 using Starts = std::map<std::size_t, Attention>;
 
@@ -165,6 +343,8 @@ void make_groups(Program& program, const std::vector<NestOrder::Item>& items,
 
 void find_attention(Program& program, std::span<const int> kept, std::span<const int> memory,
                     const Takes& takes) {
+  add_results(program, kept, takes);
+  if (MapsAgain(program, kept, takes).run()) drop_unread_maps(program, kept);
   split_epilogues(program, kept, takes);
   NestOrder order(program, memory);
   const Starts starts = gather(program, kept, takes, order);

@@ -57,9 +57,9 @@ class StepBuilder {
     step_.loops.push_back({axes_.of[axis].name, axes_.of[axis].size, block(axis), is_serial});
     if (axis < axes_.query) step_.loops.back().axis += std::to_string(axis);
     const int query = loop_of_[axes_.query], key = loop_of_[axes_.key];
-    if (attention_.reach && query >= 0 && key >= 0)
+    if ((attention_.reach || attention_.back) && query >= 0 && key >= 0)
       step_.mask = {static_cast<std::size_t>(query), static_cast<std::size_t>(key),
-                    *attention_.reach};
+                    attention_.reach, attention_.back};
   }
 
   // --- loops ---
@@ -163,12 +163,38 @@ class StepBuilder {
     part.pieces = Schedule::Pieces::whole;
     add(part);
     part.pieces = Schedule::Pieces::cut;
-    part.rows.axes = {{.loop = loop_of_[axes_.query], .is_along = true},
-                      {.loop = loop_of_[axes_.key], .is_row = true}};
-    const Ex reach = Ex::size(*attention_.reach),
-             is_seen = Ex::apply(ScalarOp::le, Ex::index(1), Ex::index(0) + reach);
+    part.rows.axes = query_and_key();
     ScalarExpr& body = part.rows.nests[0].body;
-    body = Ex::apply(ScalarOp::where, is_seen, Ex::of(body), Ex(hidden));
+    const Ex query = Ex::index(0), key = Ex::index(1);
+    if (attention_.reach) {
+      const Ex last = query + Ex::size(*attention_.reach);
+      body = where(Ex::apply(ScalarOp::le, key, last), Ex::of(body), Ex(hidden));
+    }
+    if (attention_.back) {
+      const Ex first = query - Ex::size(*attention_.back);
+      body = where(Ex::apply(ScalarOp::ge, key, first), Ex::of(body), Ex(hidden));
+    }
+    add(std::move(part));
+  }
+  /// `to` = a function of the products in a tile, and of attention.operands: by code, or in strips,
+  /// which have all functions and strides.
+  void add_function(const Place& tile, const ScalarExpr& function, const Place& to) {
+    Part part = rows(piece(axes_.key), piece(axes_.query), innermost());
+    part.places = {tile};
+    for (const Operand& operand : attention_.operands)
+      part.places.push_back(place(operand, axes_.key, axes_.query));
+    RowNest nest{.output = part.places.size(), .body = function};
+    for (std::size_t p = 0; p < part.places.size(); ++p) nest.inputs.push_back(p);
+    const bool has_code =
+        std::all_of(function.steps.begin(), function.steps.end(),
+                    [&](const ScalarStep& step) { return target_.has(step.op, DType::f32); }) &&
+        std::all_of(part.places.begin(), part.places.end(), [&](const Place& read) {
+          return target_.reads(read.dtype, read.step, DType::f32);
+        });
+    part.places.push_back(to);
+    part.rows.nests = {std::move(nest)};
+    part.rows.in_strips = !has_code;
+    part.rows.axes = query_and_key();
     add(std::move(part));
   }
   /// An operand of products: as it lies, or converted for each piece.
@@ -186,6 +212,12 @@ class StepBuilder {
   }
 
  private:
+  /// Their indices, which expressions ask for.
+  std::vector<Schedule::Rows::Axis> query_and_key() const {
+    return {{.loop = loop_of_[axes_.query], .is_along = true},
+            {.loop = loop_of_[axes_.key], .is_row = true}};
+  }
+
   Schedule& schedule_;
   const Attention& attention_;
   const Target& target_;
@@ -245,6 +277,7 @@ class AttentionChooser {
                 v = step.matrix(attention_.v, key, width);
 
     step.add_product(tile, k, turned(q), key, depth, query, false);
+    if (attention_.has_function()) step.add_function(tile, attention_.function, tile);
     step.add_of_tiles({tile, of_tile},
                       {{.inputs = {0},
                         .output = 1,
@@ -380,16 +413,28 @@ class AttentionChooser {
 
     const Place tile = step.scratch(step.block(key), step.block(query)),
                 slopes = step.scratch(step.block(key), step.block(query));
+    const bool has_slope = (dq || dk) && !g.slope.steps.empty();
+    std::optional<Place> of_scores;
+    if (has_slope) of_scores = step.scratch(step.block(key), step.block(query));
     step.add_product(tile, k, turned(q), key, depth, query, false);
+    if (of_scores) step.add_function(tile, g.slope, *of_scores);
+    if (attention_.has_function()) step.add_function(tile, attention_.function, tile);
     const Ex weight = exp_of(Ex::input(0) * Ex(attention_.scale) - Ex::input(1));
+    std::vector<Place> places{tile, log_sums, slopes, delta};
     std::vector<RowNest> nests{{.inputs = {0, 1}, .output = 0, .body = weight}};
     if (dq || dk) {
       step.add_product(slopes, v, turned(dout), key, width, query, false);
-      nests.push_back({.inputs = {0, 2, 3},
-                       .output = 2,
-                       .body = Ex::input(0) * Ex(g.scale) * (Ex::input(1) - Ex::input(2))});
+      RowNest nest{.inputs = {0, 2, 3},
+                   .output = 2,
+                   .body = Ex::input(0) * Ex(g.scale) * (Ex::input(1) - Ex::input(2))};
+      if (has_slope) {
+        nest.inputs.push_back(places.size());
+        nest.body = Ex::of(nest.body) * Ex::input(3);
+        places.push_back(*of_scores);
+      }
+      nests.push_back(std::move(nest));
     }
-    step.add_of_tiles({tile, log_sums, slopes, delta}, std::move(nests), 0);
+    step.add_of_tiles(std::move(places), std::move(nests), 0);
     if (dv) step.add_product(*dv, tile, dout, key, query, width, true);
     if (dk) step.add_product(*dk, slopes, q, key, query, depth, true);
     if (dq) step.add_product(*dq, turned(slopes), k, query, key, depth, true);

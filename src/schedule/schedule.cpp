@@ -106,9 +106,13 @@ std::string show(const Schedule& schedule, const Step& step) {
     else
       text += ", " + of;
   }
-  if (step.mask)
-    text += ", where " + axis_of(step, step.mask->key) + " <= " + axis_of(step, step.mask->query) +
-            " + " + to_string(step.mask->reach);
+  if (step.mask) {
+    const std::string query = axis_of(step, step.mask->query), key = axis_of(step, step.mask->key);
+    text += ", where ";
+    if (step.mask->back) text += query + " - " + to_string(*step.mask->back) + " <= ";
+    text += key;
+    if (step.mask->reach) text += " <= " + query + " + " + to_string(*step.mask->reach);
+  }
   if (const auto& threads = step.threads)
     text += ", each by " + std::to_string(threads->lanes) + " lanes, " +
             std::to_string(threads->width) + " elements at once" +

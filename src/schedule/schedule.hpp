@@ -124,12 +124,12 @@ struct Schedule {
     Pieces pieces = Pieces::all;  // for which it is done
     EIN_FIELDS(Part, places, rows, product, whole, loops, inside, pieces)
   };
-  /// Points of two loops are hidden where key > query + reach. Pieces with nothing but hidden
-  /// points are left out.
+  /// Points of two loops are hidden where key > query + reach or key < query - back. Pieces with
+  /// nothing but hidden points are left out.
   struct Mask {
     std::size_t query, key;
-    Size reach = 0;
-    EIN_FIELDS(Mask, query, key, reach)
+    std::optional<Size> reach{}, back{};
+    EIN_FIELDS(Mask, query, key, reach, back)
   };
   /// How the threads of a GPU share a step's units. Those of a unit, its lanes, walk each of its
   /// nests in the same way: what one makes at a point the same thread has there.
@@ -188,12 +188,14 @@ void run_parts(const Step& step, Pieces& pieces, const F& run, std::size_t first
   const auto last_point = [&](std::size_t l) {
     return first_point(l) + step.loops[l].count(pieces[l]) - 1;
   };
-  const auto is_hidden = [&] {
-    return first_point(step.mask->key) > last_point(step.mask->query) + step.mask->reach;
+  // Whether the mask hides a key of a query.
+  const auto hides = [&](auto key_after, auto query_before, auto key_before, auto query_after) {
+    const auto& [query, key, reach, back] = *step.mask;
+    return (reach && key_after(key) > query_before(query) + *reach) ||
+           (back && key_before(key) < query_after(query) - *back);
   };
-  const auto is_cut = [&] {
-    return last_point(step.mask->key) > first_point(step.mask->query) + step.mask->reach;
-  };
+  const auto is_hidden = [&] { return hides(first_point, last_point, last_point, first_point); };
+  const auto is_cut = [&] { return hides(last_point, first_point, first_point, last_point); };
   for (std::size_t p = first; p < end;) {
     const auto& part = step.parts[p];
     if (part.inside == inside) {

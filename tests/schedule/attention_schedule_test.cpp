@@ -38,7 +38,15 @@ AttentionCase random_case(std::uint64_t seed, std::int64_t most) {
   if (below(3) != 0) c.reach = below(2) == 0 ? 0 : below(most);
   // Rows of other dtypes lie side by side.
   constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
-  if (layout != 3) c.dtype = dtypes[below(3)];
+  const DType dtype = dtypes[below(3)];
+  if (layout != 3) c.dtype = dtype;
+  if (below(3) == 0) c.back = below(most);
+  if (below(2) == 0) c.form = score_forms[below(std::ssize(score_forms))];
+  // In 16 bits the nests round scores, which tiles do not.
+  if (c.form != ScoreForm::plain) c.dtype = DType::f32;
+  // Each query sees a key.
+  if (c.form == ScoreForm::padded) c.back.reset();
+  if (c.form == ScoreForm::documents || c.back) c.sizes.k = std::max(c.sizes.k, c.sizes.q);
   return c;
 }
 
@@ -54,6 +62,23 @@ CompiledProgram grouped_for(const AttentionCase& c, std::uint64_t seed, const Ta
   return compiled(
       tensors_of(c, seed), step_of(c),
       [&](Program& program, std::span<const int> kept) { group_for(target, program, kept); });
+}
+
+/// Each form, with and without gradients: none is left to matrices of scores.
+TEST(AttentionSchedules, EveryFormIsFound) {
+  for (ScoreForm form : score_forms) {
+    for (bool backward : {false, true}) {
+      for (bool is_masked : {false, true}) {
+        AttentionCase c{.name = "", .backward = backward, .form = form};
+        if (is_masked) c.reach = 0;
+        if (is_masked && form != ScoreForm::padded) c.back = 7;
+        const CompiledProgram step = grouped_for(c, 1, with_small_tiles(unit_steps_target(), 1));
+        EXPECT_EQ(attentions(step.program).size(), backward ? 2 : 1)
+            << "form " << static_cast<int>(form) << (is_masked ? " masked" : "") << '\n'
+            << to_string(step.program);
+      }
+    }
+  }
 }
 
 TEST(AttentionSchedules, OfRandomCases) {

@@ -42,6 +42,19 @@ struct AttentionSizes {
   std::int64_t b = 2, h = 2, q = 37, k = 37, d = 16, g = 2;
 };
 
+/// What is done to the scores before the softmax.
+enum class ScoreForm : std::uint8_t {
+  plain,
+  capped,     ///< cap · tanh(score / cap)
+  linear,     ///< a bias by head and distance (ALiBi)
+  padded,     ///< keys that a mask of each sequence hides
+  documents,  ///< keys of another document, by a number at each position, are hidden
+  sigmoid,    ///< softmax of log sigmoid: weights that are sigmoids, normalized
+};
+inline constexpr ScoreForm score_forms[] = {ScoreForm::plain,     ScoreForm::capped,
+                                            ScoreForm::linear,    ScoreForm::padded,
+                                            ScoreForm::documents, ScoreForm::sigmoid};
+
 struct AttentionCase {
   std::string name;
   AttentionLayout layout = heads_outside;
@@ -49,6 +62,8 @@ struct AttentionCase {
   DType dtype = DType::f32;
   std::optional<std::int64_t> reach{};
   bool backward = true;
+  std::optional<std::int64_t> back{};
+  ScoreForm form = ScoreForm::plain;
 };
 
 inline void PrintTo(const AttentionCase& c, std::ostream* to) { *to << c.name; }
@@ -85,27 +100,75 @@ inline Shape shape_of(const std::string& axes, const AttentionSizes& sizes) {
   return shape;
 }
 
+/// Scores after what their form does with them; `beside` is the tensor that it reads.
+inline Tensor scored(ScoreForm form, const Tensor& scores, const Tensor* beside) {
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  const std::size_t rank = scores.rank();
+  const Size queries = scores.shape()[rank - 2], keys = scores.shape()[rank - 1];
+  // The tensor's first axis is axis `first` of the scores, the last theirs.
+  const auto lying = [&](const Tensor& x, std::size_t first) {
+    Shape shape;
+    for (std::size_t a = 0; a < rank; ++a)
+      shape.push_back(a == first ? x.shape()[0] : a + x.rank() > rank ? x.shape()[1] : Size(1));
+    return x.view(shape);
+  };
+  switch (form) {
+    case ScoreForm::plain:
+      return scores;
+    case ScoreForm::capped:
+      return tanh(scores / 2.0) * 2.0;
+    case ScoreForm::linear: {
+      const Tensor key = arange(keys).to(DType::f32),
+                   query = arange(queries).to(DType::f32).view({queries, 1});
+      return scores - (lying(*beside, rank - 3) * abs(query - key)).to(scores.dtype());
+    }
+    case ScoreForm::padded:
+      return where(lying(*beside, 0), scores, hidden);
+    case ScoreForm::documents: {
+      const auto first = [&](const Size& count) {
+        return lying(beside->at({Index(slice(0, beside->shape()[0])), Index(slice(0, count))}), 0);
+      };
+      const Tensor query = rearrange(first(queries), "... 1 q -> ... q 1");
+      return where(query == first(keys), scores, hidden);
+    }
+    case ScoreForm::sigmoid:
+      return -log(1.0 + exp(-scores));
+  }
+  throw std::logic_error("no such form of scores");
+}
+
+inline Tensor attend(const AttentionCase& c, const Tensor& q, const Tensor& k, const Tensor& v,
+                     const Tensor* beside) {
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  const std::string scores_axes = c.layout.scores,
+                    first = std::string(c.layout.q) + ", " + c.layout.k + " -> " + scores_axes,
+                    second = scores_axes + ", " + c.layout.k + " -> " + c.layout.out,
+                    rows = scores_axes.substr(0, scores_axes.size() - 1) + "[k]";
+  Tensor scores =
+      einsum(q, k, ein::runtime(first)) * (1 / std::sqrt(static_cast<double>(c.sizes.d)));
+  scores = scored(c.form, scores, beside);
+  if (c.reach) scores = tril(scores, "... [i j]", *c.reach, hidden);
+  if (c.back) scores = triu(scores, "... [i j]", -*c.back, hidden);
+  return einsum(softmax(scores, ein::runtime(rows)), v, ein::runtime(second));
+}
+
 inline Tensor attend(const AttentionLayout& layout, std::optional<std::int64_t> reach,
                      const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t depth) {
-  const std::string first = std::string(layout.q) + ", " + layout.k + " -> " + layout.scores,
-                    second = std::string(layout.scores) + ", " + layout.k + " -> " + layout.out,
-                    rows = std::string(layout.scores)
-                               .substr(0, std::string(layout.scores).size() - 1) +
-                           "[k]";
-  Tensor scores = einsum(q, k, ein::runtime(first)) * (1 / std::sqrt(static_cast<double>(depth)));
-  if (reach) scores = tril(scores, "... [i j]", *reach, -std::numeric_limits<double>::infinity());
-  return einsum(softmax(scores, ein::runtime(rows)), v, ein::runtime(second));
+  AttentionCase c{.name = "", .layout = layout, .reach = reach};
+  c.sizes.d = depth;
+  return attend(c, q, k, v, nullptr);
 }
 
 inline Function step_of(const AttentionCase& c) {
   return [c](std::span<const Tensor> x) -> std::vector<Tensor> {
-    if (!c.backward) return {attend(c.layout, c.reach, x[0], x[1], x[2], c.sizes.d)};
+    const Tensor* const beside = c.form == ScoreForm::plain ? nullptr : &x.back();
+    if (!c.backward) return {attend(c, x[0], x[1], x[2], beside)};
     std::vector<Tensor> leaves;
     for (int i = 0; i < 3; ++i) {
       leaves.push_back(x[static_cast<std::size_t>(i)].detach());
       leaves.back().requires_grad(true);
     }
-    const Tensor out = attend(c.layout, c.reach, leaves[0], leaves[1], leaves[2], c.sizes.d);
+    const Tensor out = attend(c, leaves[0], leaves[1], leaves[2], beside);
     std::vector<Tensor> results = gradients(out, x[3], leaves);
     results.insert(results.begin(), out);
     return results;
@@ -119,12 +182,37 @@ inline Tensor random_tensor(const Shape& shape, DType dtype, std::mt19937_64& ra
   return make_tensor(values, shape, dtype);
 }
 
+/// What the form of the scores reads.
+inline std::optional<Tensor> tensor_beside(const AttentionCase& c, std::mt19937_64& random) {
+  const std::int64_t positions = std::max(c.sizes.q, c.sizes.k);
+  switch (c.form) {
+    case ScoreForm::linear:
+      return abs(random_tensor({c.sizes.h}, DType::f32, random));
+    case ScoreForm::padded: {
+      // Each query sees the first key.
+      std::vector<double> seen;
+      for (std::int64_t i = 0; i < c.sizes.b * c.sizes.k; ++i)
+        seen.push_back(i % c.sizes.k == 0 || random() % 3 != 0);
+      return make_tensor(seen, {c.sizes.b, c.sizes.k}, DType::boolean);
+    }
+    case ScoreForm::documents: {
+      std::vector<double> numbers;
+      for (std::int64_t i = 0; i < c.sizes.b * positions; ++i)
+        numbers.push_back(static_cast<double>(i % positions / 5));
+      return make_tensor(numbers, {c.sizes.b, positions}, DType::f32);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 inline std::vector<Tensor> tensors_of(const AttentionCase& c, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Tensor> all;
   for (const char* axes : {c.layout.q, c.layout.k, c.layout.k, c.layout.out})
     all.push_back(random_tensor(shape_of(axes, c.sizes), c.dtype, random));
   if (!c.backward) all.pop_back();
+  if (const std::optional<Tensor> beside = tensor_beside(c, random)) all.push_back(*beside);
   return all;
 }
 
