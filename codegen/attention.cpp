@@ -57,6 +57,7 @@ class AttentionKernel : AttentionWriter {
     keys_ = a.axes[query + 1].size;
     // All keys are within reach of all queries.
     if (a.reach && *a.reach < keys_ - 1) reach_ = *a.reach;
+    if (a.back && *a.back < queries_ - 1) back_ = *a.back;
     q_ = rows("q", a.q, true, false);
     k_ = rows("k", a.k, false, false);
     v_ = rows("v", a.v, false, true);
@@ -74,6 +75,10 @@ class AttentionKernel : AttentionWriter {
   KernelSource write() {
     const std::vector<const AttentionRows*> rows = operands();
     declare_arguments(rows);
+    for (std::size_t i = 0; i < attention_.operands.size(); ++i) {
+      const LoopNest::Operand& operand = attention_.operands[i];
+      w_.pointer("const " + element_type(operand.dtype), beside(i), operand);
+    }
     if (kind_ == Kind::forward) {
       if (attention_.log_sums) w_.pointer("float", "log_sums", *attention_.log_sums);
     } else {
@@ -126,6 +131,12 @@ class AttentionKernel : AttentionWriter {
 
   std::string factor() const {
     return literal(DType::f32, attention_.scale * std::numbers::log2e, 0);
+  }
+  static std::string beside(std::size_t i) { return "beside" + std::to_string(i); }
+  /// Where operands beside the product begin.
+  void write_bases_beside() {
+    for (std::size_t i = 0; i < attention_.operands.size(); ++i)
+      write_base(attention_.operands[i], beside(i), batch_.all);
   }
   static std::string infinity() { return literal(DType::f32, INFINITY, 0); }
   static std::string minus_infinity() { return literal(DType::f32, -INFINITY, 0); }
@@ -191,9 +202,10 @@ class AttentionKernel : AttentionWriter {
     std::string hidden;
     if (kind_ != Kind::keys && !always_equal(keys_ % tiles_.columns, 0))
       hidden = key + " >= " + count(keys_);
-    if (reach_) {
-      hidden += (hidden.empty() ? "" : " || ") + key + " > " + added(query, count(*reach_));
-    }
+    const std::string either = " || ";
+    if (reach_)
+      hidden += (hidden.empty() ? "" : either) + key + " > " + added(query, count(*reach_));
+    if (back_) hidden += (hidden.empty() ? "" : either) + added(key, count(*back_)) + " < " + query;
     if (hidden.empty()) return;
     w_.open("if (!(" + is_sure + ")) {");
     open_rows();
@@ -204,11 +216,62 @@ class AttentionKernel : AttentionWriter {
     w_.close();
   }
 
+  // --- functions of the product ---
+
+  /// An operand beside it at the query and the key at hand, which may lie behind the last.
+  std::string read_beside(std::size_t i) const {
+    const LoopNest::Operand& operand = attention_.operands[i];
+    const std::size_t query = attention_.axes.size() - 4;
+    std::string place;
+    for (std::size_t axis : {query, query + 1}) {
+      if (always_equal(operand.strides[axis], 0)) continue;
+      const std::string last = count(attention_.axes[axis].size - 1), index = axis_name(axis);
+      std::string term =
+          w_.index_type() + "(" + index + " < " + last + " ? " + index + " : " + last + ")";
+      if (!is_one(operand.strides[axis])) term += " * " + w_.number(operand.strides[axis]);
+      place = place.empty() ? term : place + " + " + term;
+    }
+    return converted(beside(i) + "_at[" + (place.empty() ? "0" : place) + "]", operand.dtype,
+                     DType::f32);
+  }
+  /// `to` = a function of the products s. `query` and `key` are of element r, n.
+  void write_function(const std::string& to, ScalarExpr function, const std::string& query,
+                      const std::string& key) {
+    const std::size_t axis = attention_.axes.size() - 4;
+    for (ScalarStep& step : function.steps) {
+      if (step.op == ScalarOp::index) step.which += static_cast<int>(axis);
+    }
+    open_rows();
+    open_columns(tiles_.column_slots());
+    w_.line("const u32 " + axis_name(axis) + " = " + query + ", " + axis_name(axis + 1) + " = " +
+            key + ";");
+    ElementText element{.inputs = {at("s", "r", "n")}};
+    for (std::size_t i = 0; i < attention_.operands.size(); ++i)
+      element.inputs.push_back(read_beside(i));
+    w_.line(at(to, "r", "n") + " = " + write_expression(w_, function, DType::f32, element) + ";");
+    w_.close();
+    w_.close();
+  }
+  bool has_slope() const {
+    return kind_ != Kind::forward && has_scores_gradient() &&
+           !attention_.gradients->slope.steps.empty();
+  }
+  void write_functions(const std::string& query, const std::string& key) {
+    if (has_slope()) {
+      w_.line(declared("slope", tiles_.column_slots()));
+      write_function("slope", attention_.gradients->slope, query, key);
+    }
+    if (attention_.has_function()) write_function("s", attention_.function, query, key);
+  }
+  /// Whether a query may see no key of a tile that is computed for it.
+  bool may_see_nothing() const { return back_ || attention_.has_function(); }
+
   // --- blocks of queries: forward, and dq ---
 
   void write_by_queries() {
     for (const AttentionRows* rows : operands()) write_base(*rows, batch_.all);
     for (const AttentionRows* rows : results()) write_base(*rows, batch_.all);
+    write_bases_beside();
     if (attention_.log_sums) write_base(*attention_.log_sums, "log_sums", batch_.all);
     if (kind_ == Kind::queries) write_base(attention_.gradients->delta, "delta", batch_.all);
     const std::string rows = std::to_string(tiles_.row_slots());
@@ -233,11 +296,21 @@ class AttentionKernel : AttentionWriter {
                     count(*reach_ + 1) + " : " + end + ")";
       end = "end";
     }
+    std::string begin = "0", sure = "first + " + count(tiles_.columns) + " <= " + seen_by_all;
+    if (back_) {
+      // Keys before these no query of the block sees.
+      const std::string tile = count(tiles_.columns), back = count(*back_);
+      w_.line("const u32 begin = (kept_first > " + back + " ? kept_first - " + back + " : 0u) / " +
+              tile + " * " + tile + ";");
+      begin = "begin";
+      sure += " && kept_first + " + count(tiles_.rows - 1) + " <= " + added("first", back);
+    }
+    const std::string query = "kept_first + " + row("r"), key = "first + " + column("n");
     fetch_kept();
-    open_tiles("0", end);
+    open_tiles(begin, end);
     write_product("s", q_, k_);
-    write_mask("kept_first + " + row("r"), "first + " + column("n"),
-               "first + " + count(tiles_.columns) + " <= " + seen_by_all);
+    write_functions(query, key);
+    write_mask(query, key, sure);
     if (kind_ == Kind::forward) {
       write_weights();
       write_accumulation("out_sum", "s", v_);
@@ -247,6 +320,11 @@ class AttentionKernel : AttentionWriter {
       write_accumulation("dq_sum", "ds", k_);
     }
     close_tiles();
+    // Queries that see no key have waited for nothing yet.
+    if (tiles_.by_mma && back_ && queries_ > keys_ + *back_) {
+      w_.line("commit_copies();");
+      w_.line("wait_for_copies<0>();");
+    }
     if (kind_ == Kind::queries)
       return write_result(*dq_, "dq_sum", literal(DType::f32, attention_.gradients->scale, 0));
     open_rows();
@@ -270,7 +348,10 @@ class AttentionKernel : AttentionWriter {
     w_.line("most = fmaxf(most, " + at("s", "r", "n") + ");");
     w_.close();
     w_.line("most = " + across_lanes("most", "fmaxf(a, b)") + ";");
-    w_.line("const float shift = most * " + factor() + ";");
+    // -inf less -inf would be NaN.
+    w_.line("const float shift = " +
+            (may_see_nothing() ? "most == " + minus_infinity() + " ? 0.0f : " : std::string()) +
+            "most * " + factor() + ";");
     w_.line("const float correction = power_of_two(largest[r] * " + factor() + " - shift);");
     w_.line("largest[r] = most;");
     w_.line("total[r] *= correction;");
@@ -291,7 +372,9 @@ class AttentionKernel : AttentionWriter {
     open_columns(tiles_.column_slots());
     const std::string s = at("s", "r", "n"), ds = at("ds", "r", "n");
     w_.line(s + " = power_of_two(" + s + " * " + factor() + " - " + log_sum + ");");
-    if (has_scores_gradient()) w_.line(ds + " = " + s + " * (" + ds + " - " + mean + ");");
+    if (has_scores_gradient())
+      w_.line(ds + " = " + s + " * (" + ds + " - " + mean + ")" +
+              (has_slope() ? " * " + at("slope", "r", "n") : "") + ";");
     w_.close();
     w_.close();
   }
@@ -313,9 +396,10 @@ class AttentionKernel : AttentionWriter {
     for (const AttentionRows* rows : operands()) {
       if (!rows->is_kept) write_base(*rows, batch_.all);
     }
+    write_bases_beside();
     write_base(*attention_.log_sums, "log_sums", batch_.all);
     if (has_scores_gradient()) write_base(attention_.gradients->delta, "delta", batch_.all);
-    std::string begin = "0", sure = "false";
+    std::string begin = "0", end = count(queries_), sure;
     if (reach_) {
       // Queries before these see none of the block's keys.
       const std::string tile = count(tiles_.columns), reach = count(*reach_);
@@ -327,9 +411,19 @@ class AttentionKernel : AttentionWriter {
       begin = "begin";
       sure = "kept_first + " + count(tiles_.rows - 1) + " <= " + added("first", reach);
     }
-    open_tiles(begin, count(queries_));
+    if (back_) {
+      // Nor do queries from there on.
+      const std::string behind = "kept_first + " + count(tiles_.rows + *back_);
+      w_.line("const u32 end = " + behind + " < " + end + " ? " + behind + " : " + end + ";");
+      end = "end";
+      sure += (sure.empty() ? "" : " && ") + ("first + " + count(tiles_.columns - 1)) +
+              " <= " + added("kept_first", count(*back_));
+    }
+    const std::string query = "first + " + column("n"), key = "kept_first + " + row("r");
+    open_tiles(begin, end);
     write_product("s", k_, q_);
-    write_mask("first + " + column("n"), "kept_first + " + row("r"), sure);
+    write_functions(query, key);
+    write_mask(query, key, sure);
     if (has_scores_gradient()) write_product("ds", v_, *dout_);
     write_gradient_of_scores("tiles.log_sums[stage][" + column("n") + "]",
                              "tiles.delta[stage][" + column("n") + "]");
@@ -361,7 +455,7 @@ class AttentionKernel : AttentionWriter {
   Kind kind_;
   Batch batch_;
   Size queries_ = 0, keys_ = 0;
-  std::optional<Size> reach_;
+  std::optional<Size> reach_, back_;
   AttentionRows q_, k_, v_;
   std::optional<AttentionRows> dout_, out_, dq_, dk_, dv_;
 };
@@ -383,7 +477,11 @@ AttentionTiles tiles_for(const Attention& a, const Context& context, Kind kind) 
   AttentionTiles tiles{.by_mma = true, .threads = 128, .each = 1, .rows = 64, .columns = 64};
   Size blocks = ceil_div(a.axes[query_axis + (kind == Kind::keys)].size, 128);
   for (std::size_t i = 0; i < query_axis; ++i) blocks *= a.axes[i].size;
-  if (blocks >= context.target.busy_blocks && widest <= (kind == Kind::keys ? 64 : 128)) {
+  // The sums of wide rows take the registers of twice the rows; beside gradients, so do functions
+  // of the scores.
+  const bool has_room =
+      widest <= (kind == Kind::keys ? 64 : 128) && !(kind != Kind::forward && a.has_function());
+  if (blocks >= context.target.busy_blocks && has_room) {
     tiles.each = 2;
     tiles.rows = 128;
     if (kind == Kind::keys || widest > 64) tiles.columns = 32;
@@ -424,7 +522,6 @@ Kernels emit_delta(const Attention& a, const Context& context) {
 }  // namespace
 
 bool has_kernels_for(const Attention& attention) {
-  if (attention.has_function() || attention.back) return false;
   return std::all_of(attention.axes.end() - 2, attention.axes.end(), [](const auto& axis) {
     return axis.size >= least_width && axis.size <= most_width && axis.size % width_step == 0;
   });

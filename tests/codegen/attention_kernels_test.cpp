@@ -132,6 +132,8 @@ TEST_P(AttentionKernels, EqualTheInterpreter) {
   const auto found = attentions(step.program);
   ASSERT_EQ(found.size(), c.backward ? 2u : 1u) << to_string(step.program);
   EXPECT_EQ(found[0]->reach, c.reach);
+  EXPECT_EQ(found[0]->back, c.back);
+  EXPECT_EQ(found[0]->has_function(), c.form != ScoreForm::plain);
   EXPECT_EQ(found.size(), step.program.groups.size()) << "nothing is left beside them";
   EXPECT_FALSE(has_memory_for(step.program, numel(shape_of(c.layout.scores, c.sizes))));
   expect_right(step, tolerance_of(c.dtype));
@@ -159,6 +161,41 @@ const AttentionCase cases[] = {
     {"bf16ManyBlocksBackward", heads_outside, {.b = 3, .h = 88, .q = 40, .k = 40}, DType::bf16, 0},
     {"f16", heads_outside, {.b = 1, .q = 100, .k = 100, .d = 64}, DType::f16, 0},
     {"f16LongRows", heads_outside, {.b = 1, .h = 1, .q = 40, .k = 70, .d = 128}, DType::f16},
+    {"Window", heads_outside, {.q = 90, .k = 90}, DType::f32, 0, true, 20},
+    {"WindowAlone", heads_outside, {.q = 90, .k = 90}, DType::f32, {}, true, 20},
+    {"WindowGrouped", grouped, {.b = 1, .q = 150, .k = 150}, DType::f32, 0, true, 70},
+    {"bf16Window", heads_outside, {.b = 1, .q = 200, .k = 200}, DType::bf16, 0, true, 40},
+    {"bf16WindowForwardAlone",
+     heads_inside,
+     {.b = 1, .q = 200, .k = 200},
+     DType::bf16,
+     0,
+     false,
+     3},
+    {"Capped", heads_outside, {.q = 40, .k = 70}, DType::f32, {}, true, {}, ScoreForm::capped},
+    {"CappedWindow", grouped, {.q = 90, .k = 90}, DType::f32, 0, true, 30, ScoreForm::capped},
+    {"bf16Capped",
+     heads_outside,
+     {.q = 70, .k = 70, .d = 64},
+     DType::bf16,
+     0,
+     true,
+     {},
+     ScoreForm::capped},
+    {"Linear", heads_outside, {.q = 70, .k = 70}, DType::f32, 0, true, {}, ScoreForm::linear},
+    {"LinearTurned", turned, {.q = 33, .k = 70}, DType::f32, {}, true, {}, ScoreForm::linear},
+    {"Padded", heads_outside, {.q = 33, .k = 90}, DType::f32, {}, true, {}, ScoreForm::padded},
+    {"PaddedGrouped", grouped, {.q = 70, .k = 70}, DType::f32, 0, true, {}, ScoreForm::padded},
+    {"Documents", heads_outside, {.q = 70, .k = 70}, DType::f32, 0, true, {}, ScoreForm::documents},
+    {"DocumentsInWindow",
+     heads_inside,
+     {.q = 90, .k = 90},
+     DType::f32,
+     0,
+     true,
+     17,
+     ScoreForm::documents},
+    {"Sigmoid", heads_outside, {.q = 30, .k = 40}, DType::f32, {}, true, {}, ScoreForm::sigmoid},
     {"f16LongestRows", heads_outside, {.b = 1, .h = 1, .q = 40, .k = 50, .d = 256}, DType::f16, 10},
 };
 INSTANTIATE_TEST_SUITE_P(Cases, AttentionKernels, testing::ValuesIn(cases), name_of);
@@ -274,19 +311,9 @@ TEST(FindAttentionTest, NotWhatOthersRead) {
                       reduce(scores, "b h q k -> b h", Reduction::mean)};
             }),
             0u);
-  // Not a softmax, or of other scores.
+  // Not a softmax.
   EXPECT_EQ(found([&](std::span<const Tensor> x) -> std::vector<Tensor> {
               return {einsum(exp(scores_of(x)), x[2], "b h q k, b h k d -> b h q d")};
-            }),
-            0u);
-  EXPECT_EQ(found([&](std::span<const Tensor> x) -> std::vector<Tensor> {
-              return {einsum(softmax(scores_of(x) + 1, "b h q [k]"), x[2],
-                             "b h q k, b h k d -> b h q d")};
-            }),
-            0u);
-  EXPECT_EQ(found([&](std::span<const Tensor> x) -> std::vector<Tensor> {
-              return {einsum(softmax(scores_of(x) * -1, "b h q [k]"), x[2],
-                             "b h q k, b h k d -> b h q d")};
             }),
             0u);
   // Along the other axis.
@@ -385,12 +412,17 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
   const int sm = std::stoi(GetParam().substr(3));
   std::string text = codegen::vocabulary();
   std::size_t count = 0;
-  const auto add = [&](DType dtype, std::int64_t depth) {
-    const AttentionCase c{
+  const auto add = [&](DType dtype, std::int64_t depth, ScoreForm form = ScoreForm::plain) {
+    AttentionCase c{
         "", heads_inside, {.b = 4, .h = 12, .q = 1024, .k = 1024, .d = depth}, dtype, 0};
-    const std::vector<Tensor> tensors(4, zeros(shape_of(c.layout.q, c.sizes), dtype));
+    c.form = form;
+    if (form != ScoreForm::plain) c.back = 255;
+    std::vector<Tensor> tensors(4, zeros(shape_of(c.layout.q, c.sizes), dtype));
+    std::mt19937_64 random(suite_seed);
+    if (const auto beside = tensor_beside(c, random)) tensors.push_back(*beside);
     const CompiledProgram step = compiled(tensors, step_of(c));
-    const std::string suffix = "_" + std::string(name(dtype)) + "_" + std::to_string(depth);
+    const std::string suffix = "_" + std::string(name(dtype)) + "_" + std::to_string(depth) + "_" +
+                               std::to_string(static_cast<int>(form));
     for (const bool is_open : {false, true}) {
       for (const KernelSource& kernel :
            kernels_of(step.program, suffix + (is_open ? "_open" : ""), {sm, true}, is_open)) {
@@ -404,6 +436,11 @@ TEST_P(AttentionNvrtcTest, CompilesWithoutSpills) {
   add(DType::f32, 128);
   for (const std::int64_t depth : {64, 128, 256}) add(DType::bf16, depth);
   add(DType::f16, 72);
+  for (const ScoreForm form : {ScoreForm::capped, ScoreForm::documents}) {
+    add(DType::f32, 64, form);
+    add(DType::bf16, 64, form);
+    add(DType::bf16, 128, form);
+  }
   const gpu::Cubin cubin = gpu::compile({"attention.cu", text, GetParam()});
   const auto kernels = gpu::kernels_of(cubin);
   EXPECT_EQ(kernels.size(), count);
