@@ -133,29 +133,40 @@ std::optional<std::size_t> map_of(const Program& program, const Uses& uses, int 
   return writers[0];
 }
 
-/// Whether a map has more elements than what it is computed of.
-bool spreads(const Program& program, const LoopNest& map) {
-  const auto elements = [&](const Operand& operand) {
-    return program.buffers[static_cast<std::size_t>(operand.buffer)].elements;
-  };
-  Size of_inputs = 0;
-  for (const Operand& input : map.inputs) of_inputs += elements(input);
-  const Size of_output = elements(map.output);
-  return of_inputs.is_number() && of_output.is_number() &&
-         std::int64_t{of_inputs} < std::int64_t{of_output};
+/// How many elements a buffer is computed of, by maps that have more than those.
+/// Further back than `most` maps nothing is looked at.
+Size sources_of(const Program& program, const Uses& uses, int buffer, int most = 6) {
+  const Size own = program.buffers[static_cast<std::size_t>(buffer)].elements;
+  const std::optional<std::size_t> map = map_of(program, uses, buffer);
+  if (!map || most == 0) return own;
+  Size sum = 0;
+  for (const Operand& input : program.nests[*map].inputs)
+    sum += sources_of(program, uses, input.buffer, most - 1);
+  const bool are_numbers = sum.is_number() && own.is_number();
+  return are_numbers && std::int64_t{sum} < std::int64_t{own} ? sum : own;
+}
+bool spreads(const Program& program, const Uses& uses, int buffer) {
+  return !always_equal(sources_of(program, uses, buffer),
+                       program.buffers[static_cast<std::size_t>(buffer)].elements);
 }
 
-/// A nest that computes itself what it reads of maps that spread, if `takes` says so of a buffer.
+/// A nest that computes what it reads of maps that spread few elements: of the inputs that `wants`
+/// names, and of those that it gets instead.
 LoopNest computing_maps(const Program& program, const Uses& uses, LoopNest nest,
-                        const std::function<bool(int)>& wants) {
+                        const std::function<bool(int)>& wants, int most = 6) {
+  std::set<int> instead;
+  if (most == 0) return nest;
   for (std::size_t i = nest.inputs.size(); i-- > 0;) {
     const int buffer = nest.inputs[i].buffer;
-    const auto writer = wants(buffer) ? map_of(program, uses, buffer) : std::nullopt;
-    if (!writer) continue;
-    const LoopNest map =
-        computing_maps(program, uses, program.nests[*writer], [](int) { return true; });
-    if (!spreads(program, map)) continue;
-    if (std::optional<LoopNest> merged = with_map(nest, i, map)) nest = std::move(*merged);
+    if ((!wants(buffer) && !instead.contains(buffer)) || !spreads(program, uses, buffer)) continue;
+    const LoopNest map = computing_maps(
+        program, uses, program.nests[*map_of(program, uses, buffer)], [](int) { return true; },
+        most - 1);
+    std::optional<LoopNest> merged = with_map(nest, i, map);
+    if (!merged) continue;
+    for (const Operand& input : map.inputs) instead.insert(input.buffer);
+    nest = std::move(*merged);
+    i = nest.inputs.size();
   }
   return nest;
 }

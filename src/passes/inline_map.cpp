@@ -32,7 +32,7 @@ bool is_truth(ScalarOp op) {
   }
 }
 
-/// Whether an expression of whole numbers, of indices alone, has the same values in f32.
+/// Whether an expression of whole numbers, of indices and truth values, has the same values in f32.
 bool is_exact_in_f32(const LoopNest& map) {
   struct Bounds {
     double least, most;
@@ -46,6 +46,8 @@ bool is_exact_in_f32(const LoopNest& map) {
       const Size& size = map.axes[static_cast<std::size_t>(step.which)].size;
       if (!size.is_number()) return false;
       value = {0, static_cast<double>(std::int64_t{size})};
+    } else if (step.op == ScalarOp::input) {
+      if (map.inputs[static_cast<std::size_t>(step.which)].dtype != DType::boolean) return false;
     } else if (step.op == ScalarOp::constant) {
       value.least = value.most = static_cast<double>(step.integer);
     } else if (step.op == ScalarOp::add) {
