@@ -191,6 +191,9 @@ class Assembler {
   };
   virtual Vector apply(Arithmetic op, const Operand& x, const Operand& y) = 0;
   virtual Vector square_root(const Vector& x) = 0;
+  enum class Rounding : std::uint8_t { to_even, down, up, to_zero };
+  /// A whole number near x.
+  virtual Vector whole(Rounding how, const Vector& x) = 0;
   /// x · y + z, rounded once; with the signs of the product and of z.
   virtual Vector multiply_add(const Operand& x, const Operand& y, const Operand& z,
                               bool minus_product, bool minus_z) = 0;

@@ -305,6 +305,26 @@ class NeonAssembler final : public Assembler {
     return {result};
   }
 
+  Vector whole(Rounding how, const Vector& x) override {
+    const a64::Vec result = code_.newVecQ();
+    const auto to = typed(result), from = typed(vec(x));
+    switch (how) {
+      case Rounding::to_even:
+        code_.frintn(to, from);
+        break;
+      case Rounding::down:
+        code_.frintm(to, from);
+        break;
+      case Rounding::up:
+        code_.frintp(to, from);
+        break;
+      case Rounding::to_zero:
+        code_.frintz(to, from);
+        break;
+    }
+    return {result};
+  }
+
   Vector multiply_add(const Operand& x, const Operand& y, const Operand& z, bool minus_product,
                       bool minus_z) override {
     a64::Vec sum = in_register(z);

@@ -416,6 +416,15 @@ class X86Assembler final : public Assembler {
     return {result};
   }
 
+  Vector whole(Rounding how, const Vector& x) override {
+    const x86::Vec result = new_vec();
+    const Id id = wide_ ? (is_f64() ? Id::kIdVrndscalepd : Id::kIdVrndscaleps)
+                        : (is_f64() ? Id::kIdVroundpd : Id::kIdVroundps);
+    constexpr int without_exceptions = 8;
+    code_.emit(id, result, vec(x), static_cast<int>(how) | without_exceptions);
+    return {result};
+  }
+
   Vector multiply_add(const Operand& x, const Operand& y, const Operand& z, bool minus_product,
                       bool minus_z) override {
     if (x.is_constant) return multiply_add(y, x, z, minus_product, minus_z);

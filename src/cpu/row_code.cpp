@@ -973,6 +973,10 @@ class Emitter {
       case ScalarOp::div:
       case ScalarOp::sqrt:
       case ScalarOp::rsqrt:
+      case ScalarOp::floor:
+      case ScalarOp::ceil:
+      case ScalarOp::round:
+      case ScalarOp::trunc:
         return true;
       case ScalarOp::log:  // gives what it is given
         return false;

@@ -21,6 +21,10 @@ bool has_vector_code(ScalarOp op, DType compute) {
     case ScalarOp::logical_not:
     case ScalarOp::sqrt:
     case ScalarOp::rsqrt:
+    case ScalarOp::floor:
+    case ScalarOp::ceil:
+    case ScalarOp::round:
+    case ScalarOp::trunc:
     case ScalarOp::exp:
     case ScalarOp::log:
     case ScalarOp::tanh:
@@ -101,6 +105,14 @@ Vector emit_in(Assembler& code, ScalarOp op, bool short_form, const Vector& x, c
       return magnitude(number).vector();
     case ScalarOp::sqrt:
       return code.square_root(x);
+    case ScalarOp::floor:
+      return code.whole(Assembler::Rounding::down, x);
+    case ScalarOp::ceil:
+      return code.whole(Assembler::Rounding::up, x);
+    case ScalarOp::round:
+      return code.whole(Assembler::Rounding::to_even, x);
+    case ScalarOp::trunc:
+      return code.whole(Assembler::Rounding::to_zero, x);
     case ScalarOp::rsqrt:
       return code.apply(Op::divide, Assembler::Operand(C(1)), code.square_root(x));
     case ScalarOp::exp:

@@ -23,6 +23,12 @@ constexpr double lowest = std::numeric_limits<float>::lowest();
 constexpr double ln2 = 0.693147180559945309417;
 
 Ex exp_of(const Ex& x) { return Ex::apply(ScalarOp::exp, x); }
+/// The exponential of at most 0, beside others of which one is 1: what is no normal number in f32
+/// is 0, since processors take long for it. Functions make such scores, of masks and of distances.
+Ex weight_of(const Ex& x) {
+  const Ex is_tiny = Ex::apply(ScalarOp::lt, x, Ex(-87.0));
+  return where(is_tiny, Ex(0.0), exp_of(where(is_tiny, Ex(0.0), x)));
+}
 
 /// Numbers of the axes of attention; those before are the batch's.
 struct Axes {
@@ -176,26 +182,29 @@ class StepBuilder {
     }
     add(std::move(part));
   }
-  /// `to` = a function of the products in a tile, and of attention.operands: by code, or in strips,
-  /// which have all functions and strides.
-  void add_function(const Place& tile, const ScalarExpr& function, const Place& to) {
-    Part part = rows(piece(axes_.key), piece(axes_.query), innermost());
-    part.places = {tile};
-    for (const Operand& operand : attention_.operands)
-      part.places.push_back(place(operand, axes_.key, axes_.query));
-    RowNest nest{.output = part.places.size(), .body = function};
-    for (std::size_t p = 0; p < part.places.size(); ++p) nest.inputs.push_back(p);
+  /// attention.operands at a tile: as they lie, or, where code does not read them so, copied.
+  std::vector<Place> places_beside() {
+    std::vector<Place> places;
+    for (const Operand& operand : attention_.operands) {
+      places.push_back(place(operand, axes_.key, axes_.query));
+      if (target_.reads(operand.dtype, places.back().step, DType::f32)) continue;
+      const Place copied = scratch(block(axes_.key), block(axes_.query));
+      add_elements({places.back(), copied}, Ex::input(0), true);
+      places.back() = copied;
+    }
+    return places;
+  }
+  /// `to` = a function of the products in a tile, and of the operands beside them: by code, or, as
+  /// strips have all functions, in strips.
+  void add_function(const Place& tile, const std::vector<Place>& beside, const ScalarExpr& function,
+                    const Place& to) {
     const bool has_code =
         std::all_of(function.steps.begin(), function.steps.end(),
-                    [&](const ScalarStep& step) { return target_.has(step.op, DType::f32); }) &&
-        std::all_of(part.places.begin(), part.places.end(), [&](const Place& read) {
-          return target_.reads(read.dtype, read.step, DType::f32);
-        });
-    part.places.push_back(to);
-    part.rows.nests = {std::move(nest)};
-    part.rows.in_strips = !has_code;
-    part.rows.axes = query_and_key();
-    add(std::move(part));
+                    [&](const ScalarStep& step) { return target_.has(step.op, DType::f32); });
+    std::vector<Place> places{tile};
+    places.insert(places.end(), beside.begin(), beside.end());
+    places.push_back(to);
+    add_elements(std::move(places), function, !has_code);
   }
   /// An operand of products: as it lies, or converted for each piece.
   Place matrix(const Operand& operand, std::size_t rows, std::size_t along) {
@@ -212,6 +221,17 @@ class StepBuilder {
   }
 
  private:
+  /// The last place = `body` of those before, for each element of a tile.
+  void add_elements(std::vector<Place> places, const ScalarExpr& body, bool in_strips) {
+    Part part = rows(piece(axes_.key), piece(axes_.query), innermost());
+    RowNest nest{.output = places.size() - 1, .body = body};
+    for (std::size_t p = 0; p + 1 < places.size(); ++p) nest.inputs.push_back(p);
+    part.places = std::move(places);
+    part.rows.nests = {std::move(nest)};
+    part.rows.in_strips = in_strips;
+    part.rows.axes = query_and_key();
+    add(std::move(part));
+  }
   /// Their indices, which expressions ask for.
   std::vector<Schedule::Rows::Axis> query_and_key() const {
     return {{.loop = loop_of_[axes_.query], .is_along = true},
@@ -277,7 +297,8 @@ class AttentionChooser {
                 v = step.matrix(attention_.v, key, width);
 
     step.add_product(tile, k, turned(q), key, depth, query, false);
-    if (attention_.has_function()) step.add_function(tile, attention_.function, tile);
+    if (attention_.has_function())
+      step.add_function(tile, step.places_beside(), attention_.function, tile);
     step.add_of_tiles({tile, of_tile},
                       {{.inputs = {0},
                         .output = 1,
@@ -286,7 +307,8 @@ class AttentionChooser {
                         .over = Schedule::Over::rows}},
                       -std::numeric_limits<double>::infinity());
     // What was added up so far was less the maximum before.
-    const Ex weight = exp_of((Ex::input(0) - Ex::input(1)) * Ex(attention_.scale));
+    const Ex less = (Ex::input(0) - Ex::input(1)) * Ex(attention_.scale),
+             weight = attention_.has_function() ? weight_of(less) : exp_of(less);
     step.add_rows(one, queries, 1, {of_tile, maximum, factor, total},
                   {{.inputs = {0, 1},
                     .output = 0,
@@ -417,9 +439,11 @@ class AttentionChooser {
     std::optional<Place> of_scores;
     if (has_slope) of_scores = step.scratch(step.block(key), step.block(query));
     step.add_product(tile, k, turned(q), key, depth, query, false);
-    if (of_scores) step.add_function(tile, g.slope, *of_scores);
-    if (attention_.has_function()) step.add_function(tile, attention_.function, tile);
-    const Ex weight = exp_of(Ex::input(0) * Ex(attention_.scale) - Ex::input(1));
+    const std::vector<Place> beside = step.places_beside();
+    if (of_scores) step.add_function(tile, beside, g.slope, *of_scores);
+    if (attention_.has_function()) step.add_function(tile, beside, attention_.function, tile);
+    const Ex less = Ex::input(0) * Ex(attention_.scale) - Ex::input(1),
+             weight = attention_.has_function() ? weight_of(less) : exp_of(less);
     std::vector<Place> places{tile, log_sums, slopes, delta};
     std::vector<RowNest> nests{{.inputs = {0, 1}, .output = 0, .body = weight}};
     if (dq || dk) {
@@ -466,9 +490,9 @@ bool is_written(const Operand& operand, std::size_t along, const Target& target)
 bool is_for_tiles(const Attention& attention, const Target& target) {
   const Axes axes(attention);
   const auto [of, query, key, depth, width] = axes;
-  constexpr ScalarOp needed[] = {ScalarOp::mul,   ScalarOp::sub, ScalarOp::add,
-                                 ScalarOp::div,   ScalarOp::max, ScalarOp::le,
-                                 ScalarOp::where, ScalarOp::exp, ScalarOp::log};
+  constexpr ScalarOp needed[] = {ScalarOp::mul, ScalarOp::sub, ScalarOp::add, ScalarOp::div,
+                                 ScalarOp::max, ScalarOp::le,  ScalarOp::lt,  ScalarOp::where,
+                                 ScalarOp::exp, ScalarOp::log};
   const auto has = [&](ScalarOp op) { return target.has(op, DType::f32); };
   if (!target.has_rows() || !std::all_of(std::begin(needed), std::end(needed), has)) return false;
   Size scores;

@@ -119,7 +119,11 @@ TEST_P(RowCodeOf, FunctionsOverTheirWholeRange) {
                         {ScalarOp::tanh, 2.5},
                         {ScalarOp::erf, 2.5},
                         {ScalarOp::sqrt, 0.5001},
-                        {ScalarOp::rsqrt, 1.5}}) {
+                        {ScalarOp::rsqrt, 1.5},
+                        {ScalarOp::floor, 0},
+                        {ScalarOp::ceil, 0},
+                        {ScalarOp::round, 0},
+                        {ScalarOp::trunc, 0}}) {
     const std::vector<float> got = run_op(c.op, points);
     double worst = 0;
     float where = 0;
@@ -553,9 +557,9 @@ TEST(RowCode, NaNsOfBf16) {
     for (const Ex& body :
          {turned, Ex::apply(ScalarOp::abs, x), x + Ex(1.0), x * x, x / x,
           Ex::apply(ScalarOp::max, x, Ex(0.0)), Ex::apply(ScalarOp::where, x, x, turned),
-          Ex::apply(ScalarOp::sqrt, x), Ex::apply(ScalarOp::exp, x), Ex::apply(ScalarOp::log, x),
-          Ex::apply(ScalarOp::tanh, x), Ex::apply(ScalarOp::silu, x), Ex::apply(ScalarOp::gelu, x),
-          rounded + x, Ex::apply(ScalarOp::as_bf16, turned) * x}) {
+          Ex::apply(ScalarOp::sqrt, x), Ex::apply(ScalarOp::round, x), Ex::apply(ScalarOp::exp, x),
+          Ex::apply(ScalarOp::log, x), Ex::apply(ScalarOp::tanh, x), Ex::apply(ScalarOp::silu, x),
+          Ex::apply(ScalarOp::gelu, x), rounded + x, Ex::apply(ScalarOp::as_bf16, turned) * x}) {
       EXPECT_EQ(run(body, DType::bf16, in.data()), run(body, DType::f32, wide.data()))
           << name(isa) << ' ' << to_string(ScalarExpr(body));
     }
