@@ -30,6 +30,34 @@ Ex weight_of(const Ex& x) {
   return where(is_tiny, Ex(0.0), exp_of(where(is_tiny, Ex(0.0), x)));
 }
 
+/// The value of one step of an expression.
+ScalarExpr part_of(const ScalarExpr& expr, std::size_t step) {
+  ScalarExpr part = expr;
+  part.steps.resize(step + 1);
+  return Ex::of(part);
+}
+
+/// What takes long to compute, and is in both expressions.
+std::optional<ScalarExpr> common_part(const ScalarExpr& a, const ScalarExpr& b) {
+  for (std::size_t i = a.steps.size(); i-- > 0;) {
+    if (info(a.steps[i].op).cost != CostClass::transcendental) continue;
+    const ScalarExpr part = part_of(a, i);
+    for (std::size_t j = 0; j < b.steps.size(); ++j) {
+      if (b.steps[j].op == a.steps[i].op && part_of(b, j) == part) return part;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The expression with an input in the place of a part.
+ScalarExpr reading(ScalarExpr expr, const ScalarExpr& part, int input) {
+  for (std::size_t i = 0; i < expr.steps.size(); ++i) {
+    if (expr.steps[i].op == part.steps.back().op && part_of(expr, i) == part)
+      expr.steps[i] = {.op = ScalarOp::input, .which = input};
+  }
+  return Ex::of(expr);
+}
+
 /// Numbers of the axes of attention; those before are the batch's.
 struct Axes {
   explicit Axes(const Attention& attention)
@@ -189,22 +217,43 @@ class StepBuilder {
       places.push_back(place(operand, axes_.key, axes_.query));
       if (target_.reads(operand.dtype, places.back().step, DType::f32)) continue;
       const Place copied = scratch(block(axes_.key), block(axes_.query));
-      add_elements({places.back(), copied}, Ex::input(0), true);
+      add_elements({places.back(), copied}, {{.inputs = {0}, .output = 1, .body = Ex::input(0)}},
+                   true);
       places.back() = copied;
     }
     return places;
   }
-  /// `to` = a function of the products in a tile, and of the operands beside them: by code, or, as
-  /// strips have all functions, in strips.
-  void add_function(const Place& tile, const std::vector<Place>& beside, const ScalarExpr& function,
-                    const Place& to) {
+  struct Function {
+    ScalarExpr body;  // of the first places
+    std::size_t to;   // the place of its values
+  };
+  /// Functions of elements of tiles, one after the other: by code, row by row, or, as strips have
+  /// all functions, each in strips.
+  void add_functions(const std::vector<Place>& places, const std::vector<Function>& functions) {
     const bool has_code =
-        std::all_of(function.steps.begin(), function.steps.end(),
-                    [&](const ScalarStep& step) { return target_.has(step.op, DType::f32); });
-    std::vector<Place> places{tile};
-    places.insert(places.end(), beside.begin(), beside.end());
-    places.push_back(to);
-    add_elements(std::move(places), function, !has_code);
+        std::all_of(functions.begin(), functions.end(), [&](const Function& function) {
+          return std::all_of(
+              function.body.steps.begin(), function.body.steps.end(),
+              [&](const ScalarStep& step) { return target_.has(step.op, DType::f32); });
+        });
+    std::vector<RowNest> nests;
+    for (const auto& [body, to] : functions) {
+      RowNest nest{.output = to, .body = body};
+      int most = 0;
+      for (const ScalarStep& step : body.steps)
+        if (step.op == ScalarOp::input) most = std::max(most, step.which);
+      for (int p = 0; p <= most; ++p) nest.inputs.push_back(static_cast<std::size_t>(p));
+      nests.push_back(std::move(nest));
+    }
+    if (has_code) return add_elements(places, std::move(nests), false);
+    for (RowNest& nest : nests) {
+      // Of its own places alone.
+      std::vector<Place> own;
+      for (std::size_t& p : nest.inputs) own.push_back(places[p]);
+      own.push_back(places[nest.output]);
+      nest.output = own.size() - 1;
+      add_elements(std::move(own), {std::move(nest)}, true);
+    }
   }
   /// An operand of products: as it lies, or converted for each piece.
   Place matrix(const Operand& operand, std::size_t rows, std::size_t along) {
@@ -221,13 +270,10 @@ class StepBuilder {
   }
 
  private:
-  /// The last place = `body` of those before, for each element of a tile.
-  void add_elements(std::vector<Place> places, const ScalarExpr& body, bool in_strips) {
+  void add_elements(std::vector<Place> places, std::vector<RowNest> nests, bool in_strips) {
     Part part = rows(piece(axes_.key), piece(axes_.query), innermost());
-    RowNest nest{.output = places.size() - 1, .body = body};
-    for (std::size_t p = 0; p + 1 < places.size(); ++p) nest.inputs.push_back(p);
     part.places = std::move(places);
-    part.rows.nests = {std::move(nest)};
+    part.rows.nests = std::move(nests);
     part.rows.in_strips = in_strips;
     part.rows.axes = query_and_key();
     add(std::move(part));
@@ -297,8 +343,11 @@ class AttentionChooser {
                 v = step.matrix(attention_.v, key, width);
 
     step.add_product(tile, k, turned(q), key, depth, query, false);
-    if (attention_.has_function())
-      step.add_function(tile, step.places_beside(), attention_.function, tile);
+    if (attention_.has_function()) {
+      std::vector<Place> places = step.places_beside();
+      places.insert(places.begin(), tile);
+      step.add_functions(places, {{attention_.function, 0}});
+    }
     step.add_of_tiles({tile, of_tile},
                       {{.inputs = {0},
                         .output = 1,
@@ -439,9 +488,7 @@ class AttentionChooser {
     std::optional<Place> of_scores;
     if (has_slope) of_scores = step.scratch(step.block(key), step.block(query));
     step.add_product(tile, k, turned(q), key, depth, query, false);
-    const std::vector<Place> beside = step.places_beside();
-    if (of_scores) step.add_function(tile, beside, g.slope, *of_scores);
-    if (attention_.has_function()) step.add_function(tile, beside, attention_.function, tile);
+    if (attention_.has_function()) add_functions(step, tile, of_scores);
     const Ex less = Ex::input(0) * Ex(attention_.scale) - Ex::input(1),
              weight = attention_.has_function() ? weight_of(less) : exp_of(less);
     std::vector<Place> places{tile, log_sums, slopes, delta};
@@ -469,6 +516,28 @@ class AttentionChooser {
         step.add_copy(of_sum.all, *of_sum.result, of_sum.rows, of_sum.length, of_sum.inside);
     }
     step.finish();
+  }
+
+  /// tile = the function of the products in it, and `of_scores` its slope.
+  void add_functions(StepBuilder& step, const Place& tile, const std::optional<Place>& of_scores) {
+    std::vector<Place> places = step.places_beside();
+    places.insert(places.begin(), tile);
+    ScalarExpr function = attention_.function,
+               slope = of_scores ? attention_.gradients->slope : ScalarExpr{};
+    std::vector<StepBuilder::Function> functions;
+    if (const auto common = common_part(function, slope)) {
+      const std::size_t shared = places.size();
+      places.push_back(step.scratch(step.block(axes_.key), step.block(axes_.query)));
+      functions.push_back({*common, shared});
+      function = reading(function, *common, static_cast<int>(shared));
+      slope = reading(slope, *common, static_cast<int>(shared));
+    }
+    if (of_scores) {
+      functions.push_back({slope, places.size()});
+      places.push_back(*of_scores);
+    }
+    functions.push_back({function, 0});
+    step.add_functions(places, functions);
   }
 
   const Attention& attention_;

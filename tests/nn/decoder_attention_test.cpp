@@ -250,9 +250,14 @@ TEST(DecoderAttention, KeepsNoMatrixOfScores) {
         nn::AttentionConfig{.heads = heads, .rotary = nn::Rotary{}},
         nn::AttentionConfig{.heads = heads, .query_key_norm = rms, .rotary = nn::Rotary{}},
         nn::AttentionConfig{.heads = heads, .key_heads = 2, .rotary = nn::Rotary{}},
-        nn::AttentionConfig{.heads = heads, .key_heads = 1, .bias = false}}) {
+        nn::AttentionConfig{.heads = heads, .key_heads = 1, .bias = false},
+        nn::AttentionConfig{.heads = heads, .window = 100},
+        nn::AttentionConfig{.heads = heads, .key_heads = 2, .soft_cap = 30},
+        nn::AttentionConfig{
+            .heads = heads, .window = 64, .soft_cap = 50, .rotary = nn::Rotary{}}}) {
     SCOPED_TRACE(std::to_string(config.key_heads) + (config.rotary ? " rotary" : "") +
-                 (config.query_key_norm ? " norms" : ""));
+                 (config.query_key_norm ? " norms" : "") + " window " +
+                 std::to_string(config.window) + " cap " + std::to_string(config.soft_cap));
     const nn::Attention layer(dim, config);
     ASSERT_EQ(layer.config().head_size, d);
     const Tensor x = ein::randn({1, s, dim});
