@@ -10,6 +10,7 @@
 
 #include <Eigen/Core>
 
+#include <ein/detail/wrap_elements.hpp>
 #include <ein/dtype.hpp>
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
@@ -47,26 +48,6 @@ struct FromEigen<Eigen::bfloat16> {
   using type = bf16;
 };
 static_assert(sizeof(Eigen::half) == sizeof(f16) && sizeof(Eigen::bfloat16) == sizeof(bf16));
-
-/// Storage over the elements that these strides reach from the first one, at `data`, which is null
-/// only if there are none. Without an owner the caller keeps them alive.
-inline Tensor wrap_eigen(const void* data, bool read_only, DType dtype, Shape shape,
-                         Strides strides, std::shared_ptr<void> owner) {
-  const auto element_size = static_cast<std::int64_t>(size_of(dtype));
-  std::int64_t before = 0, elements = checked_numel(shape, element_size) == 0 ? 0 : 1;
-  // Eigen's strides of an empty matrix may be 0, as if its elements shared memory.
-  if (elements == 0) strides = contiguous_strides(shape);
-  for (std::size_t d = 0; d < shape.rank() && elements > 0; ++d) {
-    const std::int64_t extent = strides[d] * (shape[d] - 1);
-    if (extent < 0) before -= extent;
-    elements += extent < 0 ? -extent : extent;
-  }
-  auto* const first = static_cast<std::byte*>(const_cast<void*>(data));
-  auto storage =
-      Storage::wrap(elements == 0 ? first : first - before * element_size,
-                    static_cast<std::size_t>(elements * element_size), std::move(owner), read_only);
-  return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides), before);
-}
 
 }  // namespace detail
 
@@ -147,9 +128,9 @@ Tensor from_eigen(E&& x) {
       shape = {dense.size()};
       strides = {dense.innerStride()};
     }
-    return detail::wrap_eigen(dense.data(), std::is_const_v<Pointee>,
-                              detail::eigen_dtype<typename Dense::Scalar>, std::move(shape),
-                              std::move(strides), std::move(owner));
+    return detail::wrap_elements(dense.data(), std::is_const_v<Pointee>,
+                                 detail::eigen_dtype<typename Dense::Scalar>, std::move(shape),
+                                 std::move(strides), std::move(owner));
   };
   if constexpr (!has_memory || (is_plain && !std::is_lvalue_reference_v<E>)) {
     const auto owned = std::make_shared<Plain>(std::forward<E>(x));

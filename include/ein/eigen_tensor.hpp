@@ -51,7 +51,7 @@ Tensor from_eigen(X&& x) {
     if (column_major) std::reverse(stored.begin(), stored.end());
     Strides strides = contiguous_strides(stored);
     if (column_major) std::reverse(strides.begin(), strides.end());
-    return detail::wrap_eigen(source.data(), std::is_const_v<Pointee>,
+    return detail::wrap_elements(source.data(), std::is_const_v<Pointee>,
                               detail::eigen_dtype<typename Source::Scalar>, std::move(shape),
                               std::move(strides), std::move(owner));
   };
