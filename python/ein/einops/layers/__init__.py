@@ -1,0 +1,1 @@
+"""Layers with einops's names; torch has those of PyTorch."""

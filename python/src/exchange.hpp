@@ -1,0 +1,105 @@
+// Arrays of Python as tensors, and tensors as arrays of the library that a call's operands are of.
+#pragma once
+
+#include <Python.h>
+
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ein/tensor.hpp>
+
+namespace ein::python {
+
+/// Python's own error is set; nothing is to be added.
+struct PythonError : std::exception {};
+
+/// An operand is a tensor of PyTorch that wants a gradient, which the call would lose.
+struct GradientWanted : std::exception {};
+
+/// Owns a reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  static Ref borrowed(PyObject* object) { return Ref(Py_XNewRef(object)); }
+  /// Of what a function of Python's returned: a PythonError for null.
+  static Ref checked(PyObject* owned) {
+    if (owned == nullptr) throw PythonError();
+    return Ref(owned);
+  }
+  Ref(Ref&& other) noexcept : object_(other.release()) {}
+  Ref& operator=(Ref&& other) noexcept {
+    PyObject* const before = object_;
+    object_ = other.release();
+    Py_XDECREF(before);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  PyObject* get() const { return object_; }
+  PyObject* release() {
+    PyObject* const object = object_;
+    object_ = nullptr;
+    return object;
+  }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// Makes an Error, PythonError or other exception Python's; returns null. To be called where one is
+/// being handled.
+PyObject* set_python_error();
+
+/// What a call's results are to be: what its first operand is that is no NumPy array, else NumPy
+/// arrays.
+class Like {
+ public:
+  void see(PyObject* operand);
+  /// A tensor as an array of that library, without a copy, but for small ones. `operands` are the
+  /// call's, with their tensors: a result that views one of them keeps it alive.
+  PyObject* make(const Tensor& tensor, std::span<PyObject* const> objects,
+                 std::span<const Tensor> operands) const;
+  /// One, or a tuple of several.
+  PyObject* make(const std::vector<Tensor>& results, std::span<PyObject* const> objects,
+                 std::span<const Tensor> operands) const;
+
+ private:
+  PyObject* foreign_ = nullptr;  // borrowed from the call
+};
+
+/// An ein.Tensor, a NumPy array, whatever has DLPack, or a number or list that NumPy makes an array
+/// of. Shares memory; an Error where the array cannot be a tensor.
+Tensor tensor_of(PyObject* object);
+/// Whether it is one by itself, and no number or list.
+bool is_array(PyObject* object);
+
+PyObject* to_numpy(const Tensor& tensor);
+/// A new ein.Tensor.
+PyObject* to_ein(const Tensor& tensor);
+/// The ein.Tensor's, or null.
+const Tensor* ein_tensor(PyObject* object);
+
+/// "f32" and NumPy's and PyTorch's dtypes by their names: float32, bool, bfloat16 ...
+DType dtype_of_python(PyObject* object);
+
+void import_numpy();  // a PythonError where there is none
+
+/// Releases the GIL as long as it lives, if `wanted`.
+class WithoutGil {
+ public:
+  explicit WithoutGil(bool wanted) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
+  ~WithoutGil() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace ein::python
