@@ -17,6 +17,8 @@ def recipe(operation, pattern, rank, names):
 def _sizes(operation, pattern, inputs, shape, known):
     """The size of each axis, or an ein.Error."""
     sizes = dict(known)
+    if len(inputs) != len(shape):
+        _refuse(operation, pattern, shape, known)
     for axes, total in zip(inputs, shape):
         rest, unknown = 1, None
         for name, size in axes:
@@ -63,8 +65,8 @@ class Steps:
         self.added = [i for i, name in enumerate(written) if name not in kept]
         self.whole = [sizes[name] for name in written]
         self.shape = [math.prod([sizes[name] for name, _ in axes]) for axes in outputs]
-        self.is_split = len(read) != len(shape)
-        self.is_joined = len(written) != len(self.shape)
+        self.is_split = any(len(axes) != 1 for axes in inputs)
+        self.is_joined = any(len(axes) != 1 for axes in outputs)
 
 
 def in_torch(x, steps, reduce):

@@ -126,7 +126,7 @@ def einsum(*operands_and_pattern, sums_alone=False):
     In a function that torch.compile traces, a pattern of names alone is PyTorch's einsum, which it compiles with what is
     around it.
     """
-    if torch.compiler.is_compiling() and _letters(operands_and_pattern[-1]) is not None:
+    if (torch.compiler.is_compiling() or torch.jit.is_tracing()) and _letters(operands_and_pattern[-1]) is not None:
         return _in_torch(operands_and_pattern[:-1], operands_and_pattern[-1])
     return _ein.einsum(*operands_and_pattern, sums_alone=sums_alone)
 

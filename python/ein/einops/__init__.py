@@ -94,7 +94,7 @@ def _apply(operation, tensor, pattern, reduction, axes_lengths):
     x = _stacked(tensor)
     torch = _torch_of(x)
     if torch is not None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
             from . import _torch_specific
 
             steps = _torch_specific.steps_of(operation, x, pattern, axes_lengths)
@@ -137,6 +137,8 @@ def rearrange(tensor, pattern, **axes_lengths):
 
 def reduce(tensor, pattern, reduction, **axes_lengths):
     """Combines over the axes that the output lacks, by a name or a function f(tensor, axes)."""
+    if reduction in ("rearrange", "repeat"):  # einops has these as reductions of no axis
+        return _call(reduction, tensor, pattern, None, axes_lengths)
     if not callable(reduction) and reduction not in _AXES:
         raise EinopsError(f"Unknown reduction {reduction}. Expect one of {tuple(_AXES)}.")
     return _call("reduce", tensor, pattern, reduction, axes_lengths)
@@ -166,25 +168,25 @@ def einsum(*tensors_and_pattern):
 
 def parse_shape(x, pattern):
     """The sizes of an array by the names of its axes; `_` is left out."""
-    names = [name for name in pattern.split(" ") if name]
+    axes = pattern.replace("()", " 1 ").split()
     shape = x.shape
-    if len(shape) != len(names):
-        if "..." in names:
-            at = names.index("...")
-            names = names[:at] + ["_"] * (len(shape) - len(names) + 1) + names[at + 1:]
-        else:
-            raise EinopsError(f"Can't parse shape with different number of dimensions: {pattern} {tuple(shape)}")
-    if any("(" in name for name in names):
+    if any("(" in axis or ")" in axis for axis in axes):
         raise EinopsError(f"Can't parse shape with composite axes: {pattern} {tuple(shape)}")
+    named = [axis for axis in axes if axis.isidentifier() and axis != "_"]
+    if len(named) != len(set(named)):
+        raise EinopsError(f"Can't parse shape with an axis twice: {pattern} {tuple(shape)}")
+    if "..." in axes and len(axes) - 1 <= len(shape):
+        at = axes.index("...")
+        axes = axes[:at] + ["_"] * (len(shape) - len(axes) + 1) + axes[at + 1:]
+    if len(shape) != len(axes):
+        raise EinopsError(f"Can't parse shape with different number of dimensions: {pattern} {tuple(shape)}")
     result = {}
-    for name, size in zip(names, shape):
-        if name == "_" or name == "...":
-            continue
-        if name.isdecimal():
-            if int(name) != size:
+    for axis, size in zip(axes, shape):
+        if axis.isdecimal():
+            if int(axis) != size:
                 raise EinopsError(f"Length of anonymous axis does not match: {pattern} {tuple(shape)}")
-        else:
-            result[name] = size
+        elif axis != "_":
+            result[axis] = size
     return result
 
 

@@ -6,12 +6,12 @@ from .. import _steps
 from ..torch import einsum  # noqa: F401
 
 
-# The recipe depends on texts and numbers alone, so a trace takes it as a constant.
+# The recipe depends on texts and numbers alone, so a trace takes it for a constant.
 @torch._dynamo.assume_constant_result
-def recipe(operation, pattern, rank, names):
+def _recipe(operation, pattern, rank, names):
     return _steps.recipe(operation, pattern, rank, names)
 
 
 def steps_of(operation, x, pattern, axes_lengths):
-    found = recipe(operation, pattern, len(x.shape), tuple(axes_lengths))
-    return found and _steps.Steps(operation, pattern, found, x.shape, axes_lengths)
+    found = _recipe(operation, pattern, len(x.shape), tuple(axes_lengths))
+    return None if found is None else _steps.Steps(operation, pattern, found, x.shape, axes_lengths)

@@ -80,12 +80,10 @@ class EinMix(torch.nn.Module):
                 raise EinopsError(f"Output axis {name} is in neither the input nor the weight")
         if not set(read) - {"..."} - set(written) <= set(weight):
             raise EinopsError("An axis that is summed must be one of the weight")
-        if not set(read) & set(weight) and not set(written) & set(weight):
-            raise EinopsError("The weight meets no axis")
-        # Composite axes are split before and joined after.
-        self._split = f"{left} -> {' '.join(read)}" if "(" in left else None
-        self._join = f"{' '.join(written)} -> {right}" if "(" in right else None
-        self._product = f"{' '.join(read)}, {' '.join(weight)} -> {' '.join(written)}"
+        # Composite axes are split before and joined after. The names are einops's.
+        self.pre_reshape_pattern = f"{left} -> {' '.join(read)}" if "(" in left else None
+        self.post_reshape_pattern = f"{' '.join(written)} -> {right}" if "(" in right else None
+        self.einsum_pattern = f"{' '.join(read)}, {' '.join(weight)} -> {' '.join(written)}"
         fan_in = 1
         for name in weight:
             if name not in written:
@@ -108,15 +106,15 @@ class EinMix(torch.nn.Module):
 
     def forward(self, x):
         sizes = self.axes_lengths
-        if self._split is not None:
-            names = _axes(self._split.partition("->")[0])
-            x = rearrange(x, self._split, **{name: size for name, size in sizes.items() if name in names})
-        y = einsum(x, self.weight, self._product)
+        if self.pre_reshape_pattern is not None:
+            names = _axes(self.pre_reshape_pattern.partition("->")[0])
+            x = rearrange(x, self.pre_reshape_pattern, **{name: size for name, size in sizes.items() if name in names})
+        y = einsum(x, self.weight, self.einsum_pattern)
         if self.bias is not None:
             y = y + self.bias
-        if self._join is not None:
-            names = _axes(self._join.partition("->")[0])
-            y = rearrange(y, self._join, **{name: size for name, size in sizes.items() if name in names})
+        if self.post_reshape_pattern is not None:
+            names = _axes(self.post_reshape_pattern.partition("->")[0])
+            y = rearrange(y, self.post_reshape_pattern, **{name: size for name, size in sizes.items() if name in names})
         return y
 
     def __repr__(self):
