@@ -161,6 +161,9 @@ def einsum(*tensors_and_pattern):
             from . import _torch_specific
 
             return _torch_specific.einsum(*tensors, pattern, sums_alone=True)
+        if all(isinstance(x, np.ndarray) for x in tensors) and len({x.dtype for x in tensors}) > 1:
+            dtype = np.result_type(*tensors)  # as np.einsum; ein's own einsum refuses two dtypes
+            tensors = [x.astype(dtype, copy=False) for x in tensors]
         return _ein.einsum(*tensors, pattern, sums_alone=True)
     except _ein.Error as error:
         raise _as_einops(error) from None
