@@ -16,31 +16,25 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-type DTypeLike = str | np.dtype | type | Any
+DTypeLike = str | np.dtype | type | Any
 Array = Any
 
 __version__: str
 '''
 
 
-def of_operation(name, signature):
-    # The pattern stands behind any number of operands, where Python's grammar has no place for it by itself.
-    document = getattr(_ein, name).__doc__
-    if signature.startswith("*operands"):
-        rest = signature.split("pattern: str", 1)[1]
-        rest = "".join(part for part in re.findall(r", (?:\*\*)?\w+: .*?(?=, (?:\*\*)?\w+: |$)", rest))
-        arguments = "*operands_and_pattern: Any" + re.sub(r" = [^,]*(?:, of rms_norm 1e-6)?", " = ...", rest)
+def of_operation(name, described):
+    has_one_operand, words, takes_sizes = described
+    required = [f"{word}: {type_}" for word, type_, default in words if default is None]
+    optional = [f"{word}: {type_} = ..." for word, type_, default in words if default is not None]
+    if has_one_operand:
+        arguments = ["x: Array", "pattern: str", *required, *(["*", *optional] if optional else [])]
     else:
-        arguments = re.sub(r" = [^,\]]*", " = ...", signature)
-        # What has a default may not stand before what has none: these are given by name.
-        before, found, behind = arguments.partition("pattern: str")
-        required = [part for part in behind.split(", ") if part]
-        arguments = before + found + behind
-        if any("= ..." in part for part in required[:-1]):
-            first = behind.find(" = ...")
-            at = behind.rfind(", ", 0, first)
-            arguments = before + found + behind[:at] + ", *" + behind[at:]
-    return f"def {name}({arguments}) -> Any:\n    {document!r}\n    ...\n"
+        # The operands, the pattern, and what may stand behind it: Python has no way to say it better.
+        arguments = ["*operands_and_pattern: Any", *optional]
+    if takes_sizes:
+        arguments.append("**sizes: int")
+    return f"def {name}({', '.join(arguments)}) -> Any:\n    {getattr(_ein, name).__doc__!r}\n    ...\n"
 
 
 def of_function(name, value):
@@ -78,8 +72,7 @@ def main():
         else:
             parts.append(of_function(name, value))
     text = "\n".join(parts)
-    compile(text, sys.argv[1], "exec") if sys.version_info >= (3, 12) else compile(
-        text.replace("type DTypeLike", "DTypeLike"), sys.argv[1], "exec")
+    compile(text, sys.argv[1], "exec")
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         file.write(text)
 

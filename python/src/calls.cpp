@@ -243,6 +243,8 @@ void Arguments::add_operand(PyObject* object) {
 Arguments::Arguments(Operation operation, PyObject* const* given, std::size_t count,
                      PyObject* names)
     : op(operation) {
+  operands.reserve(count);
+  objects.reserve(count);
   named.eps = op == Operation::rms_norm ? 1e-6 : 1e-5;
   if ((info(op).reads & grammar::CallSays::eps) == 0) named.eps = 0;
   named.descending = op == Operation::top_k;
@@ -339,6 +341,7 @@ PyObject* call_with_gradients(Operation op, PyObject* const* given, std::size_t 
 
 template <Operation op>
 PyObject* call(PyObject*, PyObject* const* given, Py_ssize_t count, PyObject* names) {
+  const HoldsGil holds;
   try {
     const Arguments arguments(op, given, static_cast<std::size_t>(count), names);
     return arguments.like.make(arguments.run(), arguments.objects, arguments.operands);
@@ -360,23 +363,40 @@ constexpr bool is_bound(Operation op) {
          op != Operation::parse_shape;
 }
 
-std::string signature(Operation op) {
-  std::string text;
-  const grammar::Form& form = info(op).form;
-  const bool is_list = (info(op).reads & grammar::CallSays::lists) != 0;
-  if (form.operands == grammar::Form::any_number || form.operands + info(op).weights > 1)
-    text = "*operands: Array, ";
-  else
-    text = is_list ? "x: Array | Sequence[Array], " : "x: Array, ";
-  text += "pattern: str";
-  if (op == Operation::reduce) text += ", reduction: str";
-  for (const Keyword& keyword : keywords) {
-    if (is_read_by(keyword, op))
-      text += ", " + std::string(keyword.name) + ": " + keyword.type +
-              (keyword.default_ == nullptr ? "" : " = " + std::string(keyword.default_));
+bool has_one_operand(Operation op) { return info(op).form.operands == 1 && info(op).weights == 0; }
+bool takes_sizes(Operation op) { return (info(op).reads & grammar::CallSays::sizes) != 0; }
+
+/// Of what stands behind the pattern: those without a default may stand there without a name.
+std::vector<Keyword> keywords_of(Operation op) {
+  std::vector<Keyword> all;
+  if (op == Operation::reduce) all.push_back({"reduction", "str", nullptr, 0, nullptr, nullptr});
+  for (const bool is_optional : {false, true}) {
+    for (const Keyword& keyword : keywords) {
+      if (is_read_by(keyword, op) && (keyword.default_ != nullptr) == is_optional)
+        all.push_back(keyword);
+    }
   }
-  if ((info(op).reads & grammar::CallSays::sizes) != 0) text += ", **sizes: int";
-  return text;
+  return all;
+}
+
+nb::object described(Operation op) {
+  nb::list words;
+  for (const Keyword& keyword : keywords_of(op)) {
+    words.append(nb::make_tuple(keyword.name, keyword.type,
+                                keyword.default_ == nullptr
+                                    ? nb::object(nb::none())
+                                    : nb::object(nb::str(keyword.default_))));
+  }
+  return nb::make_tuple(has_one_operand(op), words, takes_sizes(op));
+}
+
+std::string signature(Operation op) {
+  std::string text = has_one_operand(op) ? "x, pattern" : "*operands, pattern";
+  for (const Keyword& keyword : keywords_of(op)) {
+    text += ", " + std::string(keyword.name);
+    if (keyword.default_ != nullptr) text += "=" + std::string(keyword.default_);
+  }
+  return takes_sizes(op) ? text + ", **sizes" : text;
 }
 
 /// How a call is written, and what of it the table knows.
@@ -508,14 +528,12 @@ void add_calls(nb::module_& m) {
         for (int i = 0; i < operation_count; ++i) {
           const auto op = static_cast<Operation>(i);
           const std::string name(info(op).name);
-          if (is_bound(op))
-            all[name.c_str()] = signature(op);
-          else
-            all[name.c_str()] = nb::none();
+          all[name.c_str()] = is_bound(op) ? described(op) : nb::object(nb::none());
         }
         return all;
       },
-      "The operations of ein's table, with the signature of each that is a function here.");
+      "The operations of ein's table; of each that is a function here whether it has one operand, "
+      "the words behind its pattern (name, type, default or None), and whether it takes sizes.");
 }
 
 }  // namespace ein::python

@@ -121,15 +121,29 @@ DType dtype_of_array(PyArrayObject* array) {
 
 // --- from NumPy ---
 
-/// Keeps a Python object as long as a tensor views its memory.
-std::shared_ptr<void> owner_of(PyObject* object) {
-  return {Py_NewRef(object), [](void* kept) {
-            if (!Py_IsInitialized()) return;  // at the end of the process nobody needs it back
-            const PyGILState_STATE state = PyGILState_Ensure();
-            Py_DECREF(static_cast<PyObject*>(kept));
-            PyGILState_Release(state);
-          }};
-}
+/// The storage of an array of Python's, which it keeps. A tensor's pointer to `storage` owns all of
+/// it.
+struct PythonStorage {
+  PyObject* object;
+  Storage storage;
+
+  PythonStorage(PyObject* array, const detail::MemoryReach& reach, bool read_only)
+      : object(Py_NewRef(array)),
+        // An owner that is not null, and owns nothing: what frees the memory is the reference.
+        storage(reach.lowest, reach.bytes, std::shared_ptr<void>(std::shared_ptr<void>(), this),
+                read_only) {}
+  PythonStorage(const PythonStorage&) = delete;
+  PythonStorage& operator=(const PythonStorage&) = delete;
+  ~PythonStorage() {
+    if (HoldsGil::here()) {
+      Py_DECREF(object);
+    } else if (Py_IsInitialized()) {  // at the end of the process nobody needs it back
+      const PyGILState_STATE state = PyGILState_Ensure();
+      Py_DECREF(object);
+      PyGILState_Release(state);
+    }
+  }
+};
 
 [[noreturn]] void no_view(PyArrayObject* array, const std::string& why) {
   throw Error(ErrorKind::value, "an array of " + name_of(PyArray_DESCR(array)) + " " + why +
@@ -151,9 +165,12 @@ Tensor of_numpy(PyArrayObject* array) {
     strides[d] = stride / size;
   }
   if (!PyArray_ISALIGNED(array)) no_view(array, "whose elements are not aligned");
-  return detail::wrap_elements(PyArray_DATA(array), !PyArray_ISWRITEABLE(array), dtype,
-                               std::move(shape), std::move(strides),
-                               owner_of(reinterpret_cast<PyObject*>(array)));
+  const detail::MemoryReach reach =
+      detail::reach_of_elements(PyArray_DATA(array), dtype, shape, strides);
+  const auto kept = std::make_shared<PythonStorage>(reinterpret_cast<PyObject*>(array), reach,
+                                                    !PyArray_ISWRITEABLE(array));
+  return Tensor(std::shared_ptr<Storage>(kept, &kept->storage), dtype, std::move(shape),
+                std::move(strides), reach.offset);
 }
 
 // --- to NumPy ---
@@ -187,7 +204,7 @@ bool repeats(const Tensor& x) {
 }
 
 struct NumpyLayout {
-  std::array<npy_intp, NPY_MAXDIMS> sizes{}, strides{};
+  std::array<npy_intp, NPY_MAXDIMS> sizes, strides;  // the first `rank` are set
   int rank = 0;
 
   explicit NumpyLayout(const Tensor& x) {
@@ -397,6 +414,11 @@ PyObject* to_foreign(const Tensor& x, PyObject* like) {
 }
 
 }  // namespace
+
+bool& HoldsGil::flag() {
+  thread_local bool holds = false;
+  return holds;
+}
 
 void import_numpy() {
   if (_import_array() < 0) throw PythonError();

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ein/tensor.hpp>
@@ -88,18 +89,41 @@ DType dtype_of_python(PyObject* object);
 
 void import_numpy();  // a PythonError where there is none
 
+/// This thread is known to hold the GIL as long as it lives, so that what is dropped meanwhile need
+/// not ask for it.
+class HoldsGil {
+ public:
+  HoldsGil() : before_(flag()) { flag() = true; }
+  ~HoldsGil() { flag() = before_; }
+  HoldsGil(const HoldsGil&) = delete;
+  HoldsGil& operator=(const HoldsGil&) = delete;
+  static bool here() { return flag(); }
+
+ private:
+  friend class WithoutGil;
+  static bool& flag();
+  bool before_;
+};
+
 /// Releases the GIL as long as it lives, if `wanted`.
 class WithoutGil {
  public:
-  explicit WithoutGil(bool wanted) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
+  explicit WithoutGil(bool wanted) {
+    if (!wanted) return;
+    held_ = std::exchange(HoldsGil::flag(), false);
+    state_ = PyEval_SaveThread();
+  }
   ~WithoutGil() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
+    if (state_ == nullptr) return;
+    PyEval_RestoreThread(state_);
+    HoldsGil::flag() = held_;
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
+  bool held_ = false;
 };
 
 }  // namespace ein::python

@@ -38,7 +38,7 @@ struct DTypeOfBoth {
   DType ours;
   DLDataType theirs;
 };
-constexpr DTypeOfBoth dtypes[] = {
+constexpr DTypeOfBoth dlpack_dtypes[] = {
 #define EIN_DTYPE(dtype, type, text, npy, safetensors, cuda, typed) \
   {DType::dtype, dlpack_type_of<type>()},
 #define EIN_COMPLEX(dtype, type, text, npy, safetensors, cuda, typed) \
@@ -51,7 +51,7 @@ constexpr DTypeOfBoth dtypes[] = {
 }
 
 DType our_dtype(const DLDataType& type) {
-  for (const DTypeOfBoth& both : dtypes) {
+  for (const DTypeOfBoth& both : dlpack_dtypes) {
     if (both.theirs == type) return both.ours;
   }
   refuse(ErrorKind::dtype, "no dtype of ein has elements of code " + std::to_string(type.code) +
@@ -103,12 +103,12 @@ Tensor shared_elements(const DLTensor& x, bool read_only, std::shared_ptr<void> 
 
 /// What owns `managed` once `take` has been called: until then the caller does.
 template <class Managed>
-class Owner {
+class ForeignOwner {
  public:
-  explicit Owner(Managed* managed) : managed_(managed) {}
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
-  ~Owner() {
+  explicit ForeignOwner(Managed* managed) : managed_(managed) {}
+  ForeignOwner(const ForeignOwner&) = delete;
+  ForeignOwner& operator=(const ForeignOwner&) = delete;
+  ~ForeignOwner() {
     if (is_taken_) detail::drop_dlpack(managed_);
   }
   void take() { is_taken_ = true; }
@@ -119,8 +119,8 @@ class Owner {
 };
 
 template <class Managed>
-Tensor taken(Managed* managed, bool read_only) {
-  const auto owner = std::make_shared<Owner<Managed>>(managed);
+Tensor taken_foreign(Managed* managed, bool read_only) {
+  const auto owner = std::make_shared<ForeignOwner<Managed>>(managed);
   Tensor shared = shared_elements(managed->dl_tensor, read_only, owner);
   owner->take();
   return shared;
@@ -145,7 +145,7 @@ struct Exported {
     const bool is_of_host = device == cpu;
     to.device = {is_of_host ? kDLCPU : kDLCUDA, is_of_host ? 0 : device.index()};
     to.ndim = static_cast<std::int32_t>(x.rank());
-    for (const DTypeOfBoth& both : dtypes) {
+    for (const DTypeOfBoth& both : dlpack_dtypes) {
       if (both.ours == x.dtype()) to.dtype = both.theirs;
     }
     to.shape = sizes.data();
@@ -180,12 +180,12 @@ Tensor from_dlpack(DLManagedTensorVersioned* managed) {
                                  "." + std::to_string(managed->version.minor) +
                                  ", and ein reads 1.x");
   }
-  return taken(managed, (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0);
+  return taken_foreign(managed, (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0);
 }
 
 Tensor from_dlpack(DLManagedTensor* managed) {
   if (managed == nullptr) refuse(ErrorKind::value, "there is no tensor at a null address");
-  return taken(managed, false);
+  return taken_foreign(managed, false);
 }
 
 DLManagedTensorVersioned* to_dlpack(const Tensor& x) {

@@ -9,8 +9,8 @@
 
 namespace ein {
 
-Tensor detail::wrap_elements(const void* first, bool read_only, DType dtype, Shape shape,
-                             Strides strides, std::shared_ptr<void> owner, Device device) {
+detail::MemoryReach detail::reach_of_elements(const void* first, DType dtype, const Shape& shape,
+                                              Strides& strides) {
   require_possible_rank(shape.rank());
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   const bool is_empty = checked_numel(shape, size) == 0;
@@ -38,14 +38,21 @@ Tensor detail::wrap_elements(const void* first, bool read_only, DType dtype, Sha
                                       shape.to_string() + " and strides " + strides.to_string() +
                                       " reach further than memory does");
   }
-  auto* const lowest = static_cast<std::byte*>(const_cast<void*>(first)) - before;
+  return {static_cast<std::byte*>(const_cast<void*>(first)) - before, all, before / size};
+}
+
+Tensor detail::wrap_elements(const void* first, bool read_only, DType dtype, Shape shape,
+                             Strides strides, std::shared_ptr<void> owner, Device device) {
+  const MemoryReach reach = reach_of_elements(first, dtype, shape, strides);
   if (device != cpu && read_only) {
     throw Error(ErrorKind::value, "memory of " + to_string(device) +
                                       " that may only be read is no tensor\n  help: copy it first");
   }
-  auto storage = device == cpu ? Storage::wrap(lowest, all, std::move(owner), read_only)
-                               : std::make_shared<Storage>(lowest, all, std::move(owner), device);
-  return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides), before / size);
+  auto storage =
+      device == cpu
+          ? Storage::wrap(reach.lowest, reach.bytes, std::move(owner), read_only)
+          : std::make_shared<Storage>(reach.lowest, reach.bytes, std::move(owner), device);
+  return Tensor(std::move(storage), dtype, std::move(shape), std::move(strides), reach.offset);
 }
 
 }  // namespace ein

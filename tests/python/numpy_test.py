@@ -262,7 +262,7 @@ def test_others_run_while_a_kernel_does():
 
 def test_what_python_lacks():
     """Every operation of ein's table is a function here, but for those that are listed with a reason."""
-    lacking = {name for name, signature in ein._ein._operations().items() if signature is None}
+    lacking = {name for name, described in ein._ein._operations().items() if described is None}
     assert lacking == {
         "pack", "unpack", "parse_shape",  # functions of their own, as their results are no tensors alone
         "map", "map_reduce",  # of a function that is traced: to come
