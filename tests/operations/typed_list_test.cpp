@@ -166,6 +166,7 @@ const std::map<std::string, std::string> untyped = {
     {"from_bytes", "has no operand that is typed"},
     {"copy_from_bytes", "has no operand that is typed"},
     {"from_eigen", "has no operand that is typed"},
+    {"from_dlpack", "has no operand that is typed"},
     {"load_npy", "has no operand that is typed"},
     {"get_batch", "has no operand that is typed"},
     {"pack", "its operands are a list"},

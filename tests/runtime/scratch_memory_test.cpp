@@ -294,6 +294,7 @@ TEST(ScratchMemory, IsThatOfEveryFunction) {
       {"from_vector", "has the caller's elements"},
       {"tensor", "has the caller's elements"},
       {"from_eigen", "has the caller's elements"},
+      {"from_dlpack", "has the caller's elements"},
       {"load_npy", "reads a file"},
       {"get_batch", "reads tokens"},
       {"decayed_gradient", "is a formula of optimizers' rules"},
