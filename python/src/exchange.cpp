@@ -146,11 +146,15 @@ struct PythonStorage {
 };
 
 [[noreturn]] void no_view(PyArrayObject* array, const std::string& why) {
-  throw Error(ErrorKind::value, "an array of " + name_of(PyArray_DESCR(array)) + " " + why +
-                                    " is no tensor\n  help: x.copy() has none of that");
+  throw Error(ErrorKind::value,
+              "an array of " + name_of(PyArray_DESCR(array)) + " " + why +
+                  " is no tensor\n  help: np.array(x) is one, a copy without that");
 }
 
 Tensor of_numpy(PyArrayObject* array) {
+  auto* const object = reinterpret_cast<PyObject*>(array);
+  if (!PyArray_CheckExact(object) && PyObject_HasAttrString(object, "mask"))
+    no_view(array, "with a mask, which ein would not see,");
   const DType dtype = dtype_of_array(array);
   const auto rank = static_cast<std::size_t>(PyArray_NDIM(array));
   const auto size = static_cast<std::int64_t>(size_of(dtype));
@@ -167,8 +171,7 @@ Tensor of_numpy(PyArrayObject* array) {
   if (!PyArray_ISALIGNED(array)) no_view(array, "whose elements are not aligned");
   const detail::MemoryReach reach =
       detail::reach_of_elements(PyArray_DATA(array), dtype, shape, strides);
-  const auto kept = std::make_shared<PythonStorage>(reinterpret_cast<PyObject*>(array), reach,
-                                                    !PyArray_ISWRITEABLE(array));
+  const auto kept = std::make_shared<PythonStorage>(object, reach, !PyArray_ISWRITEABLE(array));
   return Tensor(std::shared_ptr<Storage>(kept, &kept->storage), dtype, std::move(shape),
                 std::move(strides), reach.offset);
 }
@@ -265,6 +268,7 @@ constexpr const char* unversioned_name = "dltensor";
 /// What a type has for exchange.
 struct ForeignType {
   PyTypeObject* type = nullptr;
+  bool has_dlpack = false;
   const DLPackExchangeAPI* api = nullptr;  // functions without calls of Python's between, or null
   bool may_want_gradient = false;          // its objects say whether they want a gradient
 };
@@ -275,13 +279,14 @@ PyObject* gradient_name() {
 }
 
 /// Kept for the types that were seen last.
-const ForeignType& foreign_type(PyTypeObject* type) {
+ForeignType foreign_type(PyTypeObject* type) {
   static std::array<ForeignType, 4> seen{};  // guarded by the GIL; a type that is here is not freed
   static std::size_t next = 0;
   for (const ForeignType& entry : seen) {
     if (entry.type == type) return entry;
   }
-  ForeignType found{type};
+  ForeignType found;
+  found.type = type;
   auto* const object = reinterpret_cast<PyObject*>(type);
   const Ref capsule(PyObject_GetAttrString(object, "__dlpack_c_exchange_api__"));
   if (capsule && PyCapsule_IsValid(capsule.get(), "dlpack_exchange_api")) {
@@ -292,13 +297,13 @@ const ForeignType& foreign_type(PyTypeObject* type) {
       found.api = reinterpret_cast<const DLPackExchangeAPI*>(found.api->header.prev_api);
   }
   PyErr_Clear();
+  found.has_dlpack = PyObject_HasAttrString(object, "__dlpack__") != 0;
   found.may_want_gradient = PyObject_HasAttr(object, gradient_name()) != 0;
   Py_INCREF(type);
   Py_XDECREF(seen[next].type);
   seen[next] = found;
-  const ForeignType& kept = seen[next];
   next = (next + 1) % seen.size();
-  return kept;
+  return found;
 }
 
 /// Whether a tensor of PyTorch wants a gradient where gradients are recorded.
@@ -368,7 +373,7 @@ Tensor by_method(PyObject* object) {
 }
 
 Tensor of_foreign(PyObject* object) {
-  const ForeignType& type = foreign_type(Py_TYPE(object));
+  const ForeignType type = foreign_type(Py_TYPE(object));
   if (type.may_want_gradient && wants_gradient(object)) throw GradientWanted();
   if (type.api == nullptr || type.api->managed_tensor_from_py_object_no_sync == nullptr)
     return by_method(object);
@@ -426,14 +431,15 @@ void import_numpy() {
 }
 
 bool is_array(PyObject* object) {
-  return PyArray_Check(object) || ein_tensor(object) != nullptr ||
+  return PyArray_Check(object) || foreign_type(Py_TYPE(object)).has_dlpack ||
          PyObject_HasAttrString(object, "__dlpack__");
 }
 
 Tensor tensor_of(PyObject* object) {
   if (PyArray_Check(object)) return of_numpy(reinterpret_cast<PyArrayObject*>(object));
+  if (foreign_type(Py_TYPE(object)).api != nullptr) return of_foreign(object);
   if (const Tensor* const tensor = ein_tensor(object)) return *tensor;
-  if (PyNumber_Check(object) && !PyObject_HasAttrString(object, "__dlpack__")) {
+  if (PyNumber_Check(object) && !is_array(object)) {
     // A number, or one of NumPy's scalars.
     const Ref array = Ref::checked(PyArray_FromAny(object, nullptr, 0, 0, 0, nullptr));
     return of_numpy(reinterpret_cast<PyArrayObject*>(array.get()));

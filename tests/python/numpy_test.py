@@ -122,6 +122,7 @@ def test_errors_say_where():
         (lambda: ein.Tensor(np.array(["a"])), "dtype"),
         (lambda: ein.Tensor(np.zeros(3, dtype=">f4")), "dtype"),
         (lambda: ein.Tensor(np.zeros(4, dtype="i4,i1")["f0"]), "value"),
+        (lambda: ein.Tensor(np.ma.masked_array(x, x > 0)), "value"),
         (lambda: ein.einsum(object(), "i -> i"), "value"),
         (lambda: ein.einsum(x, "a b -> b a", dtype="f31"), "dtype"),
     ]:
