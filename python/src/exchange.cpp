@@ -172,8 +172,10 @@ Tensor of_numpy(PyArrayObject* array) {
   const detail::MemoryReach reach =
       detail::reach_of_elements(PyArray_DATA(array), dtype, shape, strides);
   const auto kept = std::make_shared<PythonStorage>(object, reach, !PyArray_ISWRITEABLE(array));
-  return Tensor(std::shared_ptr<Storage>(kept, &kept->storage), dtype, std::move(shape),
-                std::move(strides), reach.offset);
+  // What Tensor's constructor would check has been.
+  return Tensor(std::make_shared<const detail::TensorData>(
+      detail::TensorData{std::shared_ptr<Storage>(kept, &kept->storage), std::move(shape),
+                         std::move(strides), reach.offset, dtype}));
 }
 
 // --- to NumPy ---
