@@ -6,7 +6,7 @@
 #include <ein/cost.hpp>
 
 #include "cuda/cubin_cache.hpp"
-#include "draw/svg.hpp"
+#include "draw/graph.hpp"
 #include "kernels.hpp"
 #include "passes/complex.hpp"
 #include "passes/contraction_order.hpp"

@@ -1,83 +1,73 @@
 #include "draw/svg.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <string_view>
-#include <vector>
+#include <utility>
 
-#include "draw/layers.hpp"
+#include "tensor/printable.hpp"
 
-namespace ein {
+namespace ein::draw {
 namespace {
 
-// In pixels.
-constexpr double line_height = 16, box_height = 3 * line_height + 8, pill_height = 24;
-constexpr double layer_height = box_height + 44, gap = 22, margin = 24, legend_line = 22;
-constexpr double least_width = 480;  // so that the legend has room
-constexpr double character = 7.3;    // of 12 pixel monospace type, and some room
-constexpr std::size_t longest_line = 44;
-
-/// A kind of box, for its colour and its line in the legend.
-struct Style {
-  std::string_view name, fill, border;
-};
-constexpr Style styles[] = {
-    {"argument", "#e8f1fb", "#4a7fb5"},
-    {"parameter", "#cfe3f7", "#1f5a94"},
-    {"optimizer state", "#dcdff3", "#5b62a8"},
-    {"constant", "#eef0f2", "#8a939c"},
-    {"contraction", "#fde0c5", "#c8702a"},
-    {"elementwise", "#dff2df", "#4d9a50"},
-    {"reduction, scan, sort", "#f6dcec", "#a8477f"},
-    {"gather, scatter", "#d7f0ee", "#2e8a83"},
-    {"function of matrices", "#e4e0f7", "#6a55b0"},
-    {"moves", "#f4f1e4", "#a39a6b"},
-    {"result, assignment", "#ffffff", "#444444"},
-};
-enum StyleId {
-  argument,
-  parameter,
-  optimizer_state,
-  constant,
-  contraction,
-  elementwise,
-  reduction,
-  indirect,
-  matrices,
-  moves,
-  end
-};
-
-StyleId style_of(OpKind kind) {
-  constexpr StyleId by_kind[] = {argument,  elementwise, contraction, reduction, moves,
-                                 moves,     moves,       indirect,    indirect,  reduction,
-                                 reduction, matrices,    moves,       moves};
-  static_assert(std::size(by_kind) == static_cast<std::size_t>(OpKind::collective) + 1);
-  return by_kind[static_cast<std::size_t>(kind)];
-}
-/// The first styles are those of inputs, in the order of the roles.
-StyleId style_of(InputRole role) { return static_cast<StyleId>(role); }
-
-struct PhaseStyle {
-  Phase phase;
-  std::string_view name, colour;
-};
-constexpr PhaseStyle phases[] = {{Phase::forward, "forward", "#9aa3ab"},
-                                 {Phase::recompute, "computed again", "#3f7fd0"},
-                                 {Phase::backward, "backward", "#d0433f"},
-                                 {Phase::update, "update", "#2f2f2f"}};
-std::string_view colour(Phase phase) {
-  for (const PhaseStyle& style : phases) {
-    if (style.phase == phase) return style.colour;
+std::uint32_t mixed_colour(std::uint32_t under, std::uint32_t over, double share) {
+  std::uint32_t colour = 0;
+  for (const unsigned shift : {16u, 8u, 0u}) {
+    const double value = (under >> shift & 0xFFu) * (1 - share) + (over >> shift & 0xFFu) * share;
+    colour |= static_cast<std::uint32_t>(std::lround(value)) << shift;
   }
-  return phases[0].colour;
+  return colour;
+}
+
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }
+
+/// An attribute where it says something.
+std::string attribute(std::string_view name, std::string_view value) {
+  if (value.empty()) return "";
+  return " " + std::string(name) + "=\"" + escaped(value) + "\"";
+}
+
+std::string_view word(Svg::Anchor anchor) {
+  constexpr std::array<std::string_view, 3> words{"", "middle", "end"};
+  return words[static_cast<std::size_t>(anchor)];
+}
+
+}  // namespace
+
+Paint mixed(const Paint& under, const Paint& over, double share) {
+  return {mixed_colour(under.light, over.light, share), mixed_colour(under.dark, over.dark, share)};
+}
+
+std::string colour_text(std::uint32_t colour) {
+  constexpr const char* digits = "0123456789abcdef";
+  std::string text = "#";
+  for (unsigned shift = 24; shift > 0; shift -= 4) text += digits[colour >> (shift - 4) & 0xFu];
+  return text;
+}
+
+Paint hue(std::size_t number) {
+  constexpr std::array<Paint, hues> colours{{{0x0b5cad, 0x7cc0ff},    // blue
+                                             {0xa84300, 0xffb066},    // orange
+                                             {0x146c2e, 0x7ee2a0},    // green
+                                             {0x9b1f74, 0xff9bd6},    // magenta
+                                             {0x00696d, 0x66e0df},    // teal
+                                             {0x5b3db0, 0xc0adff},    // violet
+                                             {0x6b5600, 0xe6cf5c},    // olive
+                                             {0x4a5568, 0xb8c4d4}}};  // slate
+  return colours[number % hues];
+}
+
+Paint shade(const Paint& of, std::size_t step) {
+  constexpr std::array<double, 4> light{0.10, 0.24, 0.38, 0.52}, dark{0.16, 0.26, 0.36, 0.46};
+  const std::size_t s = std::min<std::size_t>(step, 3);
+  return {mixed_colour(page.light, of.light, light[s]), mixed_colour(page.dark, of.dark, dark[s])};
 }
 
 std::string escaped(std::string_view text) {
   constexpr std::pair<char, std::string_view> entities[] = {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
   std::string result;
-  for (const char& c : text) {
+  for (const char& c : printable_line(text)) {
     const auto found = std::find_if(std::begin(entities), std::end(entities),
                                     [&](const auto& entity) { return entity.first == c; });
     result += found == std::end(entities) ? std::string_view(&c, 1) : found->second;
@@ -85,20 +75,6 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }
-std::size_t length(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-/// Of a long text the beginning.
-std::string shortened(const std::string& text) {
-  if (length(text) <= longest_line) return text;
-  std::size_t at = 0;
-  for (std::size_t seen = 0; seen < longest_line || !begins_character(text[at]); ++at)
-    seen += begins_character(text[at]);
-  return text.substr(0, at) + "…";
-}
-
-/// Tenths of pixels are fine enough.
 std::string number(double x) {
   const auto tenths = static_cast<std::int64_t>(std::llround(x * 10));
   const std::int64_t whole = tenths / 10, rest = std::abs(tenths % 10);
@@ -106,227 +82,100 @@ std::string number(double x) {
          (rest ? "." + std::to_string(rest) : "");
 }
 
-struct Box {
-  std::string id;
-  std::vector<std::string> lines;
-  std::string whole;  // what is shown of it when it is pointed at
-  StyleId style = end;
-  Phase phase = Phase::forward;
-  bool is_operation = false;
-  double width() const {
-    std::size_t most = 0;
-    for (const std::string& line : lines) most = std::max(most, length(line));
-    return static_cast<double>(most) * character + 26;
-  }
-  double height() const { return lines.size() == 1 ? pill_height : box_height; }
-};
-
-Box box_of(const Graph& graph, ValueId id) {
-  const Op& op = graph.op(id);
-  const std::string name_of_value = "%" + std::to_string(id);
-  Box box{"v" + std::to_string(id),
-          {},
-          name_of_value + " = " + to_string(op),
-          style_of(op.kind),
-          op.marks.phase};
-  box.is_operation = op.kind != OpKind::input;
-  const std::string_view kind = op.kind == OpKind::matrix       ? name(op.function)
-                                : op.kind == OpKind::collective ? name(op.collective)
-                                                                : name(op.kind);
-  std::string head = name_of_value + " " + std::string(kind), what;
-  if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
-    head += " " + std::string(name(op.combine));
-  if (op.kind == OpKind::map) {
-    what = to_string(op.expr);
-  } else if (op.kind == OpKind::concat) {
-    what = "along dimension " + std::to_string(op.dim);
-  } else {
-    const std::size_t open = box.whole.find('"'), close = box.whole.rfind('"');
-    if (open < close) what = box.whole.substr(open + 1, close - open - 1);
-  }
-  box.lines = {head, shortened(what), std::string(name(op.dtype)) + " " + op.shape.to_string()};
-  return box;
+std::size_t length(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
-class Picture {
- public:
-  Picture(const Graph& graph, std::span<const InputRole> roles) {
-    std::size_t input = 0;
-    for (std::size_t id = 0; id < graph.ops.size(); ++id) {
-      boxes_.push_back(box_of(graph, static_cast<ValueId>(id)));
-      const Op& op = graph.ops[id];
-      if (op.kind == OpKind::input) {
-        const InputRole role = input < roles.size() ? roles[input] : InputRole::argument;
-        boxes_.back().style = style_of(role);
-        boxes_.back().lines[1] = styles[style_of(role)].name;
-        ++input;
-      }
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        const auto seen = op.inputs.begin() + static_cast<std::ptrdiff_t>(i);
-        if (std::find(op.inputs.begin(), seen, op.inputs[i]) == seen)
-          edges_.emplace_back(op.inputs[i], id);
-      }
-    }
-    for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
-      const std::string which = graph.outputs.size() > 1 ? " " + std::to_string(o + 1) : "";
-      add_end("r" + std::to_string(o), "result" + which, graph.outputs[o]);
-    }
-    for (std::size_t a = 0; a < graph.assignments.size(); ++a) {
-      const auto& [target, value] = graph.assignments[a];
-      add_end("a" + std::to_string(a), "assigned to %" + std::to_string(target), value);
-    }
-    std::vector<double> widths;
-    for (const Box& box : boxes_) widths.push_back(box.width());
-    layout_ = layered_layout(widths, edges_, gap);
-    has_phases_ = occurs(Phase::recompute) || occurs(Phase::backward) || occurs(Phase::update);
-    legend_height_ = each_entry([](std::string_view, double, double, const auto&) {});
-  }
+std::string shortened(const std::string& text, std::size_t most) {
+  if (length(text) <= most) return text;
+  std::size_t at = 0;
+  for (std::size_t seen = 0; seen < most || !begins_character(text[at]); ++at)
+    seen += begins_character(text[at]);
+  return text.substr(0, at) + "…";
+}
 
-  std::string text() const {
-    const double width = content_width() + 2 * margin;
-    const double height =
-        legend_height_ + static_cast<double>(layout_.layers) * layer_height + 2 * margin;
-    std::string text =
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + number(width) + "\" height=\"" +
-        number(height) + "\" viewBox=\"0 0 " + number(width) + " " + number(height) +
-        "\" font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" "
-        "font-size=\"12\">\n"
-        "<style>.e{fill:none;stroke:#7d868f;stroke-width:1.2}.l{stroke:#b4bbc2;stroke-width:.9}"
-        ".b{font-weight:bold}.t{fill:#5b6570}</style>\n"
+Svg::Svg(std::string title, std::string description)
+    : title_(std::move(title)), description_(std::move(description)) {}
+
+std::string Svg::number_of(const Paint& paint) {
+  const auto found = std::find(paints_.begin(), paints_.end(), paint);
+  const auto at = found - paints_.begin();
+  if (found == paints_.end()) paints_.push_back(paint);
+  return std::to_string(at);
+}
+std::string Svg::fill(const Paint& paint) { return "f" + number_of(paint); }
+std::string Svg::stroke(const Paint& paint) { return "s" + number_of(paint); }
+
+void Svg::rectangle(const Rectangle& at, double radius, std::string_view classes) {
+  body_ += "<rect x=\"" + number(at.x) + "\" y=\"" + number(at.y) + "\" width=\"" +
+           number(at.width) + "\" height=\"" + number(at.height) + "\"" +
+           (radius > 0 ? attribute("rx", number(radius)) : "") + attribute("class", classes) +
+           "/>\n";
+}
+void Svg::path(const std::string& d, std::string_view classes, bool is_arrow) {
+  has_arrows_ |= is_arrow;
+  body_ += "<path d=\"" + d + "\"" + attribute("class", classes) +
+           (is_arrow ? " marker-end=\"url(#arrow)\"" : "") + "/>\n";
+}
+void Svg::polyline(const std::vector<std::pair<double, double>>& points, std::string_view classes) {
+  body_ += "<polyline points=\"";
+  for (const auto& [x, y] : points)
+    body_ += (body_.ends_with('"') ? "" : " ") + number(x) + "," + number(y);
+  body_ += "\"" + attribute("class", classes) + "/>\n";
+}
+void Svg::circle(double x, double y, double radius, std::string_view classes) {
+  body_ += "<circle cx=\"" + number(x) + "\" cy=\"" + number(y) + "\" r=\"" + number(radius) +
+           "\"" + attribute("class", classes) + "/>\n";
+}
+void Svg::text(double x, double y, std::string_view content, std::string_view classes,
+               Anchor anchor, double size) {
+  body_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" +
+           attribute("text-anchor", word(anchor)) +
+           (size == 12 ? "" : attribute("font-size", number(size))) + attribute("class", classes) +
+           ">" + escaped(content) + "</text>\n";
+}
+void Svg::text(double x, double y, const std::vector<Span>& spans, double size) {
+  body_ += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\"" +
+           (size == 12 ? "" : attribute("font-size", number(size))) + " xml:space=\"preserve\">";
+  for (const Span& span : spans)
+    body_ += "<tspan" + attribute("class", span.classes) + ">" + escaped(span.content) + "</tspan>";
+  body_ += "</text>\n";
+}
+void Svg::begin_group(std::string_view title, std::string_view id, std::string_view classes) {
+  body_ += "<g" + attribute("id", id) + attribute("class", classes) + ">";
+  if (!title.empty()) body_ += "<title>" + escaped(title) + "</title>";
+  body_ += "\n";
+}
+void Svg::end_group() { body_ += "</g>\n"; }
+
+std::string Svg::document(double width, double height) const {
+  std::string light, dark;
+  const auto add = [&](const std::string& classes, const char* property, const Paint& paint) {
+    light += classes + "{" + property + ":" + colour_text(paint.light) + "}";
+    dark += classes + "{" + property + ":" + colour_text(paint.dark) + "}";
+  };
+  add(".page", "fill", page);
+  add("text", "fill", ink);
+  for (std::size_t p = 0; p < paints_.size(); ++p) {
+    add(".f" + std::to_string(p), "fill", paints_[p]);
+    add(".s" + std::to_string(p), "stroke", paints_[p]);
+  }
+  if (has_arrows_) add(".head", "fill", line);
+  std::string text =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"" + number(width) +
+      "\" height=\"" + number(height) + "\" viewBox=\"0 0 " + number(width) + " " + number(height) +
+      "\" font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" "
+      "font-size=\"12\">\n<title>" +
+      escaped(title_) + "</title>\n<desc>" + escaped(description_) + "</desc>\n<style>" + css_ +
+      ".line{fill:none}.bold{font-weight:bold}" + light + "@media(prefers-color-scheme:dark){" +
+      dark + "}</style>\n";
+  if (has_arrows_) {
+    text +=
         "<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
-        "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0.8L8 4L0 7.2z\" "
-        "fill=\"#7d868f\"/></marker></defs>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
-    text += legend();
-    for (std::size_t e = 0; e < edges_.size(); ++e) text += arrow(e);
-    for (std::size_t n = 0; n < boxes_.size(); ++n) text += shown(n);
-    return text + "</svg>\n";
+        "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0.8L8 4L0 7.2z\" class=\"head\"/>"
+        "</marker></defs>\n";
   }
-
- private:
-  void add_end(const std::string& id, const std::string& label, ValueId value) {
-    edges_.emplace_back(value, boxes_.size());
-    boxes_.push_back({id, {label}, label, end});
-  }
-
-  /// The graph is in the middle where the legend is wider.
-  double across(double x) const { return margin + (content_width() - layout_.width) / 2 + x; }
-  double middle_x(std::size_t n) const { return across(layout_.x[n]); }
-  double top_of(std::size_t layer) const {
-    return legend_height_ + margin + static_cast<double>(layer) * layer_height;
-  }
-  double top(std::size_t n) const {
-    return top_of(layout_.layer[n]) + (box_height - boxes_[n].height()) / 2;
-  }
-
-  std::string arrow(std::size_t e) const {
-    const auto [from, to] = edges_[e];
-    double x = middle_x(from), y = top(from) + boxes_[from].height();
-    std::string path = "M" + number(x) + " " + number(y);
-    const auto curve_to = [&](double to_x, double to_y) {
-      const double half = (y + to_y) / 2;
-      path += "C" + number(x) + " " + number(half) + " " + number(to_x) + " " + number(half) + " " +
-              number(to_x) + " " + number(to_y);
-      x = to_x;
-      y = to_y;
-    };
-    for (const auto& [bend_x, layer] : layout_.bends[e]) {
-      curve_to(across(bend_x), top_of(layer));
-      y = top_of(layer) + box_height;
-      path += "V" + number(y);
-    }
-    curve_to(middle_x(to), top(to) - 1);
-    const bool is_long = layout_.bends[e].size() + 1 < layout_.layer[to] - layout_.layer[from];
-    return "<path class=\"" + std::string(is_long ? "e l" : "e") + "\" d=\"" + path +
-           "\" marker-end=\"url(#arrow)\"/>\n";
-  }
-
-  static std::string rectangle(double x, double y, double width, double height, double radius,
-                               const Style& style) {
-    return "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) +
-           "\" height=\"" + number(height) + "\" rx=\"" + number(radius) + "\" fill=\"" +
-           std::string(style.fill) + "\" stroke=\"" + std::string(style.border) + "\"/>";
-  }
-
-  std::string shown(std::size_t n) const {
-    const Box& box = boxes_[n];
-    const double width = box.width(), height = box.height(), x = middle_x(n) - width / 2,
-                 y = top(n);
-    const bool is_round = box.lines.size() == 1 || !box.is_operation;
-    std::string text = "<g id=\"" + box.id + "\"><title>" + escaped(box.whole) + "</title>";
-    text += rectangle(x, y, width, height, is_round ? 12 : 4, styles[box.style]);
-    if (box.is_operation && has_phases_) text += bar(x, y + 4, height - 8, box.phase);
-    for (std::size_t i = 0; i < box.lines.size(); ++i) {
-      const double at =
-          y + (box.lines.size() == 1 ? 16 : 17 + static_cast<double>(i) * line_height);
-      const std::string_view type = box.lines.size() == 1 ? ""
-                                    : i == 0              ? " class=\"b\""
-                                    : i == 2              ? " class=\"t\""
-                                                          : "";
-      text += "<text x=\"" + number(x + 13) + "\" y=\"" + number(at) + "\"" + std::string(type) +
-              ">" + escaped(box.lines[i]) + "</text>";
-    }
-    return text + "</g>\n";
-  }
-
-  // --- legend ---
-
-  /// Calls show(label, x, y, mark) for the kinds and phases that occur, in lines that fit the
-  /// picture; the height.
-  template <class Show>
-  double each_entry(Show&& show) const {
-    double x = margin, y = margin / 2;
-    const auto add = [&](std::string_view label, const auto& mark) {
-      const double width = static_cast<double>(label.size()) * character + 40;
-      if (x + width > content_width() + margin) {
-        x = margin;
-        y += legend_line;
-      }
-      show(label, x, y, mark);
-      x += width;
-    };
-    for (std::size_t s = 0; s < std::size(styles); ++s) {
-      const bool occurs =
-          std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) { return box.style == s; });
-      if (occurs)
-        add(styles[s].name,
-            [s](double at, double top) { return rectangle(at, top, 18, 12, 3, styles[s]); });
-    }
-    for (const PhaseStyle& phase : phases) {
-      if (has_phases_ && occurs(phase.phase))
-        add(phase.name, [&](double at, double top) { return bar(at + 7, top, 12, phase.phase); });
-    }
-    return y + legend_line;
-  }
-  double content_width() const { return std::max(layout_.width, least_width); }
-  bool occurs(Phase phase) const {
-    return std::any_of(boxes_.begin(), boxes_.end(),
-                       [&](const Box& box) { return box.is_operation && box.phase == phase; });
-  }
-  static std::string bar(double x, double y, double height, Phase phase) {
-    return "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"4\" height=\"" +
-           number(height) + "\" fill=\"" + std::string(colour(phase)) + "\"/>";
-  }
-  std::string legend() const {
-    std::string text = "<g id=\"legend\">";
-    each_entry([&](std::string_view label, double x, double y, const auto& mark) {
-      text += mark(x, y) + "<text x=\"" + number(x + 24) + "\" y=\"" + number(y + 10) + "\">" +
-              escaped(label) + "</text>";
-    });
-    return text + "</g>\n";
-  }
-
-  bool has_phases_ = false;  // more than one
-  double legend_height_ = 0;
-  std::vector<Box> boxes_;
-  std::vector<std::pair<std::size_t, std::size_t>> edges_;
-  LayeredLayout layout_;
-};
-
-}  // namespace
-
-std::string to_svg(const Graph& graph, std::span<const InputRole> roles) {
-  return Picture(graph, roles).text();
+  return text + "<rect width=\"100%\" height=\"100%\" class=\"page\"/>\n" + body_ + "</svg>\n";
 }
 
-}  // namespace ein
+}  // namespace ein::draw

@@ -11,7 +11,7 @@
 #include <ein/compile.hpp>
 #include "compile/compiled.hpp"
 #include "cost/step_bill.hpp"
-#include "draw/svg.hpp"
+#include "draw/graph.hpp"
 #include "runtime/recording.hpp"
 #include "runtime/scratch.hpp"
 #include "tensor/kept.hpp"

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "draw/svg.hpp"
 #include "io/file.hpp"
 
 namespace ein::training {
@@ -121,37 +122,39 @@ std::string picture(const Losses& losses) {
   const auto y = [&](double loss) {
     return top + (height - top - bottom) * (high - loss) / (high - low);
   };
-  std::string svg =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 720 400\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"720\" height=\"400\" fill=\"white\"/>\n";
+  const bool has_last = !losses.steps.empty() && is_drawn(losses.steps.back().loss);
+  const std::string last_loss =
+      has_last ? ", at last " + formatted("%.4g", losses.steps.back().loss) : "";
+  draw::Svg svg("Losses of a training run",
+                "The loss of " + std::to_string(losses.steps.size()) + " steps" + last_loss +
+                    ", and its mean over training and validation data, by step.");
+  svg.style(".curve{fill:none;stroke-width:2}.thin{stroke-width:1}");
+  constexpr draw::Paint grid{0xdddddd, 0x30363d}, step_loss{0x4292c6, 0x5b9bd0};
   for (int i = 0; i <= 4; ++i) {
     const double loss = low + (high - low) * i / 4, step = static_cast<double>(last) * i / 4;
-    svg += "<line x1=\"56\" x2=\"700\" y1=\"" + formatted("%.1f", y(loss)) + "\" y2=\"" +
-           formatted("%.1f", y(loss)) + "\" stroke=\"#ddd\"/><text x=\"50\" y=\"" +
-           formatted("%.1f", y(loss) + 4) + "\" text-anchor=\"end\">" + formatted("%.2f", loss) +
-           "</text><text x=\"" + formatted("%.1f", x(step)) +
-           "\" y=\"376\" text-anchor=\"middle\">" + formatted("%.0f", step) + "</text>\n";
+    svg.path(
+        "M" + draw::number(left) + " " + draw::number(y(loss)) + "H" + draw::number(width - right),
+        svg.stroke(grid));
+    svg.text(left - 6, y(loss) + 4, formatted("%.2f", loss), "", draw::Svg::Anchor::end);
+    svg.text(x(step), height - bottom + 20, formatted("%.0f", step), "", draw::Svg::Anchor::middle);
   }
-  const auto curve = [&](const std::vector<Losses::Point>& points, const char* colour,
-                         const char* style) {
-    svg += std::string("<polyline fill=\"none\" stroke=\"") + colour + "\" " + style + " points=\"";
+  double line = top + 16;
+  const auto curve = [&](const std::vector<Losses::Point>& points, const draw::Paint& paint,
+                         const char* classes, const char* name) {
+    std::vector<std::pair<double, double>> places;
     for (const Losses::Point& point : points) {
       if (is_drawn(point.loss))
-        svg += formatted("%.1f,", x(static_cast<double>(point.step))) +
-               formatted("%.1f ", y(point.loss));
+        places.emplace_back(x(static_cast<double>(point.step)), y(point.loss));
     }
-    svg += "\"/>\n";
+    svg.polyline(places, classes + svg.stroke(paint));
+    svg.text(width - right - 10, line, name, svg.fill(paint), draw::Svg::Anchor::end);
+    line += 16;
   };
-  curve(losses.steps, "#9ecae1", "stroke-width=\"1\"");
-  curve(losses.train, "#08519c", "stroke-width=\"2\"");
-  curve(losses.validation, "#d94801", "stroke-width=\"2\"");
-  svg +=
-      "<text x=\"690\" y=\"40\" text-anchor=\"end\" fill=\"#9ecae1\">loss of each step</text>"
-      "<text x=\"690\" y=\"56\" text-anchor=\"end\" fill=\"#08519c\">training</text>"
-      "<text x=\"690\" y=\"72\" text-anchor=\"end\" fill=\"#d94801\">validation</text>"
-      "<text x=\"378\" y=\"394\" text-anchor=\"middle\">step</text>\n";
-  return svg + "</svg>\n";
+  curve(losses.steps, step_loss, "curve thin ", "loss of each step");
+  curve(losses.train, draw::hue(0), "curve ", "training");
+  curve(losses.validation, draw::hue(1), "curve ", "validation");
+  svg.text((left + width - right) / 2, height - 6, "step", "", draw::Svg::Anchor::middle);
+  return svg.document(width, height);
 }
 
 }  // namespace ein::training
