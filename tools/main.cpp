@@ -25,6 +25,7 @@ constexpr const char* examples = R"(Examples:
   ein check einsum 'b q d, b k d -> b q k' --shape 2,5,64 --shape 2,7,64
   ein run reduce 'h w c -> c' photo.npy --by mean -o colour.npy
   ein emit nest rearrange 'b s (h d) -> b h s d' --shape 2,128,512 --axis h=8
+  ein draw rearrange 'b s (h d) -> b h s d' -o split-heads.svg
   ein cost einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --device h100-sxm
   ein emit cuda einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64 --dtype bf16
   ein bench einsum 'b q d, b k d -> b q k' --shape 8,512,64 --shape 8,512,64
@@ -35,9 +36,9 @@ constexpr const char* examples = R"(Examples:
   ein account llama-3.1-8b --context 8192
   ein tokenize encode --tokenizer tokenizer.json --out ids.u16 text.txt
   ein launch -n 4 -- ./program
-More of them: ein check --help, ein run --help, ein emit --help, ein cost --help,
-ein bench --help, ein devices --help, ein napkin --help, ein plan --help, ein account --help,
-ein tokenize --help, ein train --help, ein sample --help, ein launch --help.
+More of them: ein check --help, ein run --help, ein emit --help, ein draw --help,
+ein cost --help, ein bench --help, ein devices --help, ein napkin --help, ein plan --help,
+ein account --help, ein tokenize --help, ein train --help, ein sample --help, ein launch --help.
 
 Exit code: 0; 2 for a mistake in the call, the pattern or the shapes; 1 for files and the rest; of
 train and launch also those that their --help has.)";
@@ -92,6 +93,7 @@ int main(int argc, char** argv) {
     ein::command::add_check(app, output);
     ein::command::add_run(app, output);
     ein::command::add_emit(app, output);
+    ein::command::add_draw(app, output);
     ein::command::add_cost(app, output);
     ein::command::add_bench(app, output);
     ein::command::add_step(app, output);
@@ -117,7 +119,7 @@ int main(int argc, char** argv) {
       if (app.get_subcommands().empty()) {
         return report(
             2,
-            "a subcommand is wanted: check, run, emit, cost, bench, step, devices, napkin, "
+            "a subcommand is wanted: check, run, emit, draw, cost, bench, step, devices, napkin, "
             "plan, account, tokenize, train, sample or launch\n  see ein --help");
       }
       const std::string subcommand = app.get_subcommands().front()->get_name();

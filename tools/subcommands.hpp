@@ -13,6 +13,7 @@ namespace ein::command {
 void add_check(CLI::App& app, std::string& output);
 void add_run(CLI::App& app, std::string& output);
 void add_emit(CLI::App& app, std::string& output);
+void add_draw(CLI::App& app, std::string& output);
 void add_cost(CLI::App& app, std::string& output);
 void add_bench(CLI::App& app, std::string& output);
 void add_step(CLI::App& app, std::string& output);

@@ -15,7 +15,7 @@ BEGIN {
   print "// Made from docs/" page ".md."
   print "#include <gtest/gtest.h>\n"
   print "#include <array>\n#include <cmath>\n#include <cstdint>\n#include <iostream>\n#include <memory>\n#include <span>\n#include <string>\n#include <thread>\n#include <vector>\n"
-  print "#include <ein/autograd.hpp>\n#include <ein/compile.hpp>\n#include <ein/complex.hpp>\n#include <ein/dlpack.hpp>\n#include <ein/ein.hpp>\n#include <ein/mesh.hpp>\n#include <ein/nn.hpp>\n#include <ein/pipeline.hpp>\n#include <ein/shapes_only.hpp>\n#include <ein/text.hpp>\n"
+  print "#include <ein/autograd.hpp>\n#include <ein/compile.hpp>\n#include <ein/complex.hpp>\n#include <ein/dlpack.hpp>\n#include <ein/draw.hpp>\n#include <ein/ein.hpp>\n#include <ein/mesh.hpp>\n#include <ein/nn.hpp>\n#include <ein/pipeline.hpp>\n#include <ein/shapes_only.hpp>\n#include <ein/text.hpp>\n"
   print "using namespace ein::literals;\n"
 }
 /^```cpp$/ {

@@ -130,6 +130,7 @@ TEST_F(Cli, HelpTeachesByExamples) {
                                              {"check", "--help"},
                                              {"run", "--help"},
                                              {"emit", "--help"},
+                                             {"draw", "--help"},
                                              {"cost", "--help"},
                                              {"bench", "--help"},
                                              {"step", "--help"},
@@ -198,15 +199,18 @@ TEST_F(Cli, ExamplesOfCheckAreTrue) {
 TEST_F(Cli, Version) { expect_prints({"--version"}, "ein 0.1.0\n"); }
 
 TEST_F(Cli, UsageErrors) {
-  expect_fails(2, {},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
-               "train, sample or launch");
-  expect_fails(2, {"chek"},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
-               "train, sample or launch");
-  expect_fails(2, {"--bogus"},
-               "check, run, emit, cost, bench, step, devices, napkin, plan, account, tokenize, "
-               "train, sample or launch");
+  expect_fails(
+      2, {},
+      "check, run, emit, draw, cost, bench, step, devices, napkin, plan, account, tokenize, "
+      "train, sample or launch");
+  expect_fails(
+      2, {"chek"},
+      "check, run, emit, draw, cost, bench, step, devices, napkin, plan, account, tokenize, "
+      "train, sample or launch");
+  expect_fails(
+      2, {"--bogus"},
+      "check, run, emit, draw, cost, bench, step, devices, napkin, plan, account, tokenize, "
+      "train, sample or launch");
   expect_fails(2, {"check"}, "OP is required");
   expect_fails(2, {"check", "einsum"}, "PATTERN is required");
   expect_fails(2, {"check", "einsom", "a -> a"},

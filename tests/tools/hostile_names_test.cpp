@@ -214,6 +214,7 @@ const std::map<std::string, Words>& calls_of_commands() {
       {"check", with({"check"}, einsum)},
       {"run", {"run", "rearrange", "a b -> b a", "/proc/missing.npy"}},
       {"emit", with({"emit", "graph"}, einsum)},
+      {"draw", with({"draw"}, einsum)},
       {"cost", with({"cost"}, einsum)},
       {"bench", with({"bench"}, einsum)},
       {"step", {"step", "cuda", "--n-layer", "1"}},
