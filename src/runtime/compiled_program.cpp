@@ -73,7 +73,7 @@ const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts()
      : role == InputRole::optimizer_state ? made.bill.optimizer_state
                                           : made.bill.constants) += engine::local_bytes(state()[i]);
   }
-  kept_.add(heap_bytes(made.graph));
+  kept_.add(heap_bytes(made.graph) + heap_bytes(made.bill.kept));
   return accounts_.emplace(std::move(made));
 }
 

@@ -376,6 +376,19 @@ TEST(Compile, BillOfATrainingStep) {
   EXPECT_EQ(bill.parameters + bill.optimizer_state + bill.constants, step.memory().state);
   // What the products read, and the 8 × 2 that the loss compares.
   EXPECT_EQ(bill.activations, 2u * 8 * 16 * 4 + 8 * 2 * 4);
+  ASSERT_EQ(bill.kept.size(), 3u);
+  const auto expect_kept = [&](std::size_t i, const char* axes, const Shape& shape) {
+    EXPECT_EQ(bill.kept[i].axes, axes);
+    EXPECT_EQ(bill.kept[i].shape, shape);
+    EXPECT_EQ(bill.kept[i].dtype, DType::f32);
+    EXPECT_EQ(bill.kept[i].bytes, 4u * static_cast<std::size_t>(checked_numel(shape, 1)));
+  };
+  expect_kept(0, "b h", {8, 16});
+  expect_kept(1, "b g", {8, 16});
+  EXPECT_EQ(bill.kept[0].operation, "contract");
+  EXPECT_EQ(bill.kept[2].shape, (Shape{8, 2}));
+  EXPECT_EQ(to_string(bill.kept).substr(0, to_string(bill.kept).find('\n')),
+            "512  b h  f32 (8, 16)  contract");
 
   auto less = make(true);
   less.prepare(x, y);
