@@ -32,13 +32,16 @@ constexpr const char* examples = R"(Examples:
   ein step cubin --vocab-size 50257 --block-size 1024 --n-layer 12 --n-head 12 --n-embd 768 \
     --batch-size 16 --dtype bf16
   ein step time --device cuda --dtype bf16
+  ein step memory --n-layer 2 -o memory.svg
 
 cuda   the CUDA kernels of the whole step, forward, backward and update, and their launches in order
 cubin  what each kernel takes of a GPU, compiled by NVRTC for --arch; with -o the machine code, a
        file for each translation unit, in that directory
 time   the median of ten seconds of steps on --device, on random tokens
+memory who holds what memory from when to when, as SVG, and what waits for the backward pass, the
+       largest first; known before a step runs, for the CPU
 
-cuda and cubin need no GPU. Sizes are those of ein train where nothing else is said.
+cuda, cubin and memory need no GPU. Sizes are those of ein train where nothing else is said.
 
 Exit code: 0; 2 for a mistake in the call; 1 for files, a missing NVRTC or GPU and the rest.)";
 
@@ -186,14 +189,30 @@ std::string time(const StepWords& words) {
   return table.text();
 }
 
+// --- memory ---
+
+std::string memory(const StepWords& words) {
+  training::Step step = step_of(words);
+  const Tensor x = tokens(words, cpu), y = tokens(words, cpu);
+  auto compiled = compile([&](const Tensor& a, const Tensor& b) { return step(a, b); });
+  compiled.prepare(x, y);
+  const std::string picture = compiled.timeline().svg();
+  if (words.output.empty()) return picture;
+  save(words.output, picture);
+  const StepBill bill = compiled.bill();
+  return to_string(bill.kept) + grouped(Count(static_cast<std::int64_t>(bill.activations))) +
+         " bytes wait for the backward pass, in " + std::to_string(bill.kept.size()) + " values\n";
+}
+
 // --- the command ---
 
 std::string run(StepWords& words) {
   words.numbers.read();
   words.options.dtype = training_dtype(words.dtype);
   const bool emits = words.form == "cuda" || words.form == "cubin";
-  if (!emits && words.form != "time") {
-    throw UsageError("step: unknown form '" + words.form + "'; it may be cuda, cubin or time");
+  if (!emits && words.form != "time" && words.form != "memory") {
+    throw UsageError("step: unknown form '" + words.form +
+                     "'; it may be cuda, cubin, time or memory");
   }
   const TrainOptions& o = words.options;
   if (std::min({o.batch_size, o.grad_accum, o.block_size, words.vocab_size}) < 1)
@@ -204,7 +223,9 @@ std::string run(StepWords& words) {
     const GpuTarget target = target_of(words.arch);
     return words.form == "cuda" ? emit_cuda(words, target) : emit_cubin(words, target);
   }
-  if (!words.output.empty()) throw UsageError("step: -o is for cuda and cubin, not for time");
+  if (words.form == "memory") return memory(words);
+  if (!words.output.empty())
+    throw UsageError("step: -o is for cuda, cubin and memory, not for time");
   words.options.device = device_named(words.device);
   return time(words);
 }
@@ -212,12 +233,12 @@ std::string run(StepWords& words) {
 }  // namespace
 
 void add_step(CLI::App& app, std::string& output) {
-  CLI::App* command =
-      app.add_subcommand("step", "Print the kernels of a Transformer's training step, or time it");
+  CLI::App* command = app.add_subcommand(
+      "step", "Print the kernels of a Transformer's training step, time it, or draw its memory");
   const auto words = std::make_shared<StepWords>();
   TrainOptions& o = words->options;
   Numbers& numbers = words->numbers;
-  add_word(*command, "FORM", words->form, "cuda, cubin or time")->required();
+  add_word(*command, "FORM", words->form, "cuda, cubin, time or memory")->required();
   numbers.add(*command, "--vocab-size", words->vocab_size, "tokens that there are");
   numbers.add(*command, "--block-size", o.block_size, "positions of a sequence");
   numbers.add(*command, "--batch-size", o.batch_size, "sequences in a batch");
@@ -234,7 +255,8 @@ void add_step(CLI::App& app, std::string& output) {
       ->default_str("sm_90a");
   add_word(*command, "--device", words->device, "of time: cpu, cuda, cuda:1 ...")
       ->default_str("cpu");
-  add_word(*command, "-o,--output", words->output, "of cuda the file, of cubin the directory");
+  add_word(*command, "-o,--output", words->output,
+           "of cuda and memory the file, of cubin the directory");
   command->add_flag("--bias,!--no-bias", o.bias, "biases in linear layers and norms (default)");
   command->add_flag("--json", words->json, "time: as one JSON object");
   command->footer(examples);

@@ -19,6 +19,7 @@
 #include <ein/cost.hpp>
 #include <ein/detail/results.hpp>
 #include <ein/graph.hpp>
+#include <ein/memory_timeline.hpp>
 #include <ein/step_bill.hpp>
 #include <ein/tensor.hpp>
 
@@ -78,6 +79,7 @@ class CompiledFunction {
   MemoryPlan memory() const;
   CostOfLengths cost_formula() const;
   MemoryFormula memory_formula() const;
+  MemoryTimeline timeline() const;
   StepBill bill() const;
   Account account() const;
   std::vector<Exchange> exchanges() const;
@@ -148,6 +150,8 @@ class Compiled {
   /// plan: text() begins with what these are.
   CostOfLengths cost_formula() const { return compiled_.cost_formula(); }
   MemoryFormula memory_formula() const { return compiled_.memory_formula(); }
+  /// Which intermediate values the memory holds, from when to when: `timeline().svg()` draws it.
+  MemoryTimeline timeline() const { return compiled_.timeline(); }
   /// The cost of one run and the memory it holds, by forward pass, backward pass, update and so on.
   StepBill bill() const { return compiled_.bill(); }
   /// bill() and memory() as a tree.

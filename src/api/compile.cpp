@@ -232,6 +232,7 @@ Cost CompiledFunction::cost() const { return latest()->cost(); }
 MemoryPlan CompiledFunction::memory() const { return latest()->memory(); }
 CostOfLengths CompiledFunction::cost_formula() const { return latest()->cost_formula(); }
 MemoryFormula CompiledFunction::memory_formula() const { return latest()->memory_formula(); }
+MemoryTimeline CompiledFunction::timeline() const { return latest()->timeline(); }
 StepBill CompiledFunction::bill() const { return latest()->bill(); }
 Account CompiledFunction::account() const { return ein::account(bill(), memory()); }
 std::vector<Exchange> CompiledFunction::exchanges() const { return latest()->exchanges(); }

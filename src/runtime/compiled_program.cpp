@@ -12,6 +12,7 @@
 #include "graph/at_sizes.hpp"
 #include "io/xxh64.hpp"
 #include "machine/fork.hpp"
+#include "passes/memory_timeline.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
@@ -75,6 +76,11 @@ const CompiledFunction::Program::Accounts& CompiledFunction::Program::accounts()
   }
   kept_.add(heap_bytes(made.graph) + heap_bytes(made.bill.kept));
   return accounts_.emplace(std::move(made));
+}
+
+MemoryTimeline CompiledFunction::Program::timeline() const {
+  return memory_timeline(bound_.program(), bound_.arena_bytes(),
+                         memory_.arguments + memory_.state + memory_.results);
 }
 
 void CompiledFunction::Program::place_state() {

@@ -39,6 +39,7 @@ class CompiledFunction::Program {
     memory.workspace = workspace_;
     return memory;
   }
+  MemoryTimeline timeline() const;
   const std::vector<Exchange>& exchanges() const { return accounts().exchanges; }
   std::string svg() const { return to_svg(graph(), roles_); }
   CostOfLengths cost_formula() const { return bound_.compiled().cost_formula(); }

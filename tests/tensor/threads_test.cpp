@@ -64,6 +64,7 @@ std::size_t size_of_description(const F& f) {
   EXPECT_NE(f.dot().find("digraph"), std::string::npos);
   EXPECT_NE(f.svg().find("<svg"), std::string::npos);
   EXPECT_GT(f.memory().peak(), 0u);
+  EXPECT_FALSE(f.timeline().phases.empty());
   EXPECT_NE(f.bill().total(), Cost());
   EXPECT_NE(f.cost(), Cost());  // perhaps of another program
   EXPECT_TRUE(f.exchanges().empty());

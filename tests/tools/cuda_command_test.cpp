@@ -198,7 +198,7 @@ TEST_F(CudaCommand, MistakesOfStep) {
   expect_fails(2, step("cuda", {"--arch", "hopper"}), "is no architecture");
   expect_fails(2, step("cuda", {"--batch-size", "0"}), "sizes must be at least 1");
   expect_fails(2, step("cuda", {"--n-head", "3"}), "3 heads do not divide");
-  expect_fails(2, step("time", {"-o", "x"}), "-o is for cuda and cubin");
+  expect_fails(2, step("time", {"-o", "x"}), "-o is for cuda, cubin and memory");
   expect_fails(2, step("time", {"--device", "gpu"}), "is none of cpu, cuda");
   expect_fails(1, step("time", {"--device", "cuda"}), "no NVIDIA driver",
                {"EIN_CUDA_DRIVER=/nowhere/libcuda.so.1"});

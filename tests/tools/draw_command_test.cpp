@@ -60,6 +60,19 @@ TEST(DrawCommand, SaysWhatItDoesNotDraw) {
   expect_fails(1, {"draw", "rearrange", "a b -> b a", "-o", "/proc/none/x.svg"}, "/proc/none");
 }
 
+TEST(DrawCommand, DrawsTheMemoryOfATrainingStep) {
+  const ein::test::ScratchDirectory scratch;
+  const Words words{"step",     "memory", "--n-layer",    "1",  "--n-head",     "2",
+                    "--n-embd", "32",     "--block-size", "16", "--batch-size", "2"};
+  const std::string svg = text_of(words);
+  EXPECT_EQ(XmlCheck(svg).mistake(), "");
+  expect_holds(svg, {">forward<", ">backward<", "are alive:"});
+  Words to_file = words;
+  to_file.insert(to_file.end(), {"-o", scratch.path("memory.svg")});
+  expect_holds(text_of(to_file), {"f32 (", "bytes wait for the backward pass, in "});
+  EXPECT_EQ(XmlCheck(read_bytes(scratch.path("memory.svg"))).mistake(), "");
+}
+
 /// The words of a command as a shell reads them.
 Words words_of(const std::string& line) {
   Words words;
