@@ -271,8 +271,8 @@ class CallPicture {
       if (!sizes.empty()) notes.push_back("drawn with " + shortened(sizes, 110));
     }
     if (has_key_ && moves() && operands_.size() == 1 && !example_.has_sums())
-      notes.push_back("cells are the darker the greater their index along " +
-                      shortened(example_.axes[key_].name, 20));
+      notes.push_back("the greater the index along " + shortened(example_.axes[key_].name, 20) +
+                      ", the stronger a cell's colour");
     if (has_sample_ && !moves())
       notes.push_back("framed: one element of the result, and those that it is made of");
     return notes;
