@@ -15,7 +15,8 @@ namespace ein {
 /// An intermediate value of the forward pass that waits for the backward pass.
 struct KeptValue {
   std::string operation;  ///< what computed it: `contract`, `map exp(x0)`, `reduce sum`
-  std::string axes;       ///< of its dimensions: `b h q k`; those that have no name are i0, i1 ...
+  std::string axes;       ///< of its dimensions: `b h q k`; those without a name are i0, i1 ...,
+                          ///< and several that run as one stand in parentheses
   Shape shape;
   DType dtype = DType::f32;
   std::size_t bytes = 0;

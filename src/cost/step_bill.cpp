@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "cost/scope.hpp"
 
@@ -13,30 +14,38 @@ Cost StepBill::total() const {
   return sum;
 }
 
-std::vector<BufferUse> uses_of_buffers(const Program& program) {
+StepValues::StepValues(const Program& program) : program_(program), uses_(program.buffers.size()) {
+  find_uses();
+  for (const LoopNest& nest : program.nests) {
+    for (const LoopNest::NestAxis& axis : nest.axes) {
+      Size& size = sizes_.try_emplace(axis.name, axis.size).first->second;
+      if (size != axis.size) size = 0;
+    }
+  }
+}
+
+void StepValues::find_uses() {
   /// Which passes have written to a buffer so far.
   struct Written {
     bool by_forward = false, by_backward = false;
   };
-  std::vector<Written> written(program.buffers.size());
-  std::vector<BufferUse> uses(program.buffers.size());
-  for (const LoopNest& nest : program.nests) {
+  std::vector<Written> written(program_.buffers.size());
+  for (const LoopNest& nest : program_.nests) {
     const bool repeats = nest.phase == Phase::recompute, is_back = nest.phase == Phase::backward;
     for (const LoopNest::Operand& input : nest.inputs) {
       const auto b = static_cast<std::size_t>(input.buffer);
-      uses[b].is_activation |= written[b].by_forward && (repeats || is_back);
-      uses[b].is_gradient |= written[b].by_backward && nest.phase == Phase::update;
+      uses_[b].is_activation |= written[b].by_forward && (repeats || is_back);
+      uses_[b].is_gradient |= written[b].by_backward && nest.phase == Phase::update;
     }
     const auto b = static_cast<std::size_t>(nest.output.buffer);
     written[b].by_forward |= nest.phase == Phase::forward;
     written[b].by_backward |= is_back;
-    if (!uses[b].writer && b >= program.input_count) uses[b].writer = &nest;
+    if (!uses_[b].writer && b >= program_.input_count) uses_[b].writer = &nest;
   }
-  for (const Program::Result& result : program.results) {
+  for (const Program::Result& result : program_.results) {
     const auto b = static_cast<std::size_t>(result.buffer);
-    uses[b].is_gradient |= written[b].by_backward;
+    uses_[b].is_gradient |= written[b].by_backward;
   }
-  return uses;
 }
 
 namespace {
@@ -52,7 +61,28 @@ std::string operation_of(const LoopNest& nest) {
 
 }  // namespace
 
-KeptValue value_of(const LoopNest& writer, const Program::Buffer& buffer) {
+void StepValues::add_axis(const LoopNest::NestAxis& axis, KeptValue& to) const {
+  std::istringstream words(axis.name);
+  std::vector<Size> sizes;
+  Size product = 1;
+  for (std::string word; words >> word;) {
+    const auto found = sizes_.find(word);
+    sizes.push_back(found == sizes_.end() ? Size(0) : found->second);
+    product *= sizes.back();
+  }
+  const std::string before = to.axes.empty() ? "" : " ";
+  if (sizes.size() > 1 && product == axis.size) {
+    to.axes += before + axis.name;
+    for (const Size size : sizes) to.shape.push_back(size);
+  } else {
+    to.axes += before + (sizes.size() > 1 ? "(" + axis.name + ")" : axis.name);
+    to.shape.push_back(axis.size);
+  }
+}
+
+KeptValue StepValues::value(std::size_t b) const {
+  const Program::Buffer& buffer = program_.buffers[b];
+  const LoopNest& writer = *uses_[b].writer;
   KeptValue value{operation_of(writer),
                   "",
                   {},
@@ -73,10 +103,7 @@ KeptValue value_of(const LoopNest& writer, const Program::Buffer& buffer) {
     return std::abs(std::int64_t{writer.output.strides[a]}) >
            std::abs(std::int64_t{writer.output.strides[b]});
   });
-  for (const std::size_t a : axes) {
-    value.axes += (value.axes.empty() ? "" : " ") + writer.axes[a].name;
-    value.shape.push_back(writer.axes[a].size);
-  }
+  for (const std::size_t a : axes) add_axis(writer.axes[a], value);
   return value;
 }
 
@@ -91,15 +118,15 @@ StepBill step_bill(const Program& program) {
                                             : bill.forward;
     part += costs[n];
   }
-  const std::vector<BufferUse> uses = uses_of_buffers(program);
-  for (std::size_t b = program.input_count; b < uses.size(); ++b) {
+  const StepValues values(program);
+  for (std::size_t b = program.input_count; b < program.buffers.size(); ++b) {
     if (program.buffers[b].is_local) continue;
     const auto bytes = static_cast<std::size_t>(std::int64_t{program.buffers[b].bytes()});
-    if (uses[b].is_activation) {
+    if (values.use(b).is_activation) {
       bill.activations += bytes;
-      bill.kept.push_back(value_of(*uses[b].writer, program.buffers[b]));
+      bill.kept.push_back(values.value(b));
     }
-    if (uses[b].is_gradient) bill.gradients += bytes;
+    if (values.use(b).is_gradient) bill.gradients += bytes;
   }
   std::stable_sort(bill.kept.begin(), bill.kept.end(),
                    [](const KeptValue& a, const KeptValue& b) { return a.bytes > b.bytes; });

@@ -1,6 +1,8 @@
 // The part of a step's bill that its loop nests say.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include <ein/step_bill.hpp>
@@ -17,10 +19,23 @@ struct BufferUse {
   bool is_gradient = false;          // left by the backward pass to the update, or returned
   const LoopNest* writer = nullptr;  // the first nest that writes it; null of an input
 };
-/// That of each buffer of a program.
-std::vector<BufferUse> uses_of_buffers(const Program& program);
 
-/// The value that a nest leaves in a buffer, with as many bytes as the buffer has.
-KeptValue value_of(const LoopNest& writer, const Program::Buffer& buffer);
+/// The buffers of a program, which must outlive this, as values of the step.
+class StepValues {
+ public:
+  explicit StepValues(const Program& program);
+  const BufferUse& use(std::size_t buffer) const { return uses_[buffer]; }
+  /// What a nest wrote there. Axes that were joined to one are named apart where other nests say
+  /// their sizes, and else in parentheses.
+  KeptValue value(std::size_t buffer) const;
+
+ private:
+  void find_uses();
+  void add_axis(const LoopNest::NestAxis& axis, KeptValue& to) const;
+
+  const Program& program_;
+  std::vector<BufferUse> uses_;
+  std::map<std::string, Size> sizes_;  // of axes by name; 0 of a name with several
+};
 
 }  // namespace ein

@@ -16,12 +16,12 @@ MemoryTimeline memory_timeline(const Program& program, std::size_t block, std::s
   std::vector<Lifetime> lives;
   for (const ProgramMemory::Intermediate& value : memory.intermediate) lives.push_back(value.life);
   const Arena arena = plan_arena(lives);
-  const std::vector<BufferUse> uses = uses_of_buffers(program);
+  const StepValues values(program);
   for (std::size_t v = 0; v < lives.size(); ++v) {
     const std::size_t buffer = memory.intermediate[v].buffer;
-    const BufferUse& use = uses[buffer];
+    const BufferUse& use = values.use(buffer);
     if (!use.writer) continue;
-    timeline.values.push_back({value_of(*use.writer, program.buffers[buffer]),
+    timeline.values.push_back({values.value(buffer),
                                use.is_activation ? MemoryTimeline::Role::activation
                                : use.is_gradient ? MemoryTimeline::Role::gradient
                                                  : MemoryTimeline::Role::passing,

@@ -96,6 +96,11 @@ TEST(MemoryTimeline, ScoresWaitUnlessTheyAreComputedAgain) {
   const MemoryTimeline whole = timeline_of(false, 24, bill, plan);
   const MemoryTimeline again = timeline_of(true, 24, less, less_plan);
   EXPECT_GE(scores(bill), 3);
+  for (const KeptValue& value : bill.kept) {
+    // A softmax runs over rows b q as one axis; they are told apart.
+    const bool is_exp = value.operation.starts_with("map exp");
+    EXPECT_TRUE(!is_exp || value.axes == "b q k") << value.axes;
+  }
   EXPECT_EQ(bill.kept.front().shape, (Shape{2, 24, 24}));
   EXPECT_LT(scores(less), scores(bill));
   EXPECT_LT(again.alive_at(again.fullest_step()), whole.alive_at(whole.fullest_step()));
