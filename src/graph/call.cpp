@@ -246,7 +246,12 @@ class CallGraph {
            call_.pattern.text, mark_dims(call_.pattern, call_.pattern.output()),
            {show_operands(shapes_), "help: einsum and reduce \"sum\" add up what meets"});
     }
-    return add(move_op({value, s.reads[0]}, s.axes, {s.write, s.shape}, dtype()));
+    Access read = s.reads[0];
+    const bool is_of_nothing = std::any_of(
+        s.axes.begin(), s.axes.end(), [](const Axis& axis) { return always_equal(axis.size, 0); });
+    // What reads nothing reads it inside.
+    for (DimIndex& dim : read) dim.offset = is_of_nothing ? Size(0) : dim.offset;
+    return add(move_op({value, std::move(read)}, s.axes, {s.write, s.shape}, dtype()));
   }
 
   ValueId reduce(const Solved& s, ValueId value) {

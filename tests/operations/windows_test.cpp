@@ -479,6 +479,11 @@ TEST(Windows, OfNothing) {
   EXPECT_EQ(einsum(zeros({0}), "{-a} -> a").shape(), Shape{0});
   EXPECT_EQ(einsum(zeros({0, 2}), ones({2}), "{2*a} b, b -> a").shape(), Shape{0});
   EXPECT_EQ(get_values(einsum(zeros({0}), ones({2}), "{a - 1}, b -> a b")), (Values{0, 0, 0, 0}));
+  // Windows that begin before the operand, of no elements or none at all.
+  EXPECT_EQ(rearrange(ones({6}), "{2*t + k - 1} -> t k", "t"_a = 4, "k"_a = 0).shape(),
+            (Shape{4, 0}));
+  EXPECT_EQ(rearrange(ones({6}), "{2*t + k - 1} -> t k", "t"_a = 0, "k"_a = 3).shape(),
+            (Shape{0, 3}));
   // A kernel without elements, and its gradients.
   for (const char* pattern : {"{2*y + 2*k - 5}, k -> y", "y, k -> {2*y + k}", "y, k -> {y + k}"}) {
     for (const std::int64_t n : {0, 1, 7}) {
