@@ -192,7 +192,7 @@ void Panel::draw_segment(Svg& svg, const Rectangle& at, const Segment& segment) 
 
 void Panel::draw_rulers(Svg& svg, double x, double y) const {
   const auto colour_of = [&](const Factor* factor) {
-    return factor->kind == Factor::axis ? hue(factor->number) : dim;
+    return factor && factor->kind == Factor::axis ? hue(factor->number) : dim;
   };
   const auto join = [](const std::vector<std::string>& names) {
     std::string text;

@@ -197,6 +197,9 @@ TEST(CallPicture, OfNothingIsEmpty) {
   EXPECT_EQ(XmlCheck(svg).mistake(), "");
   EXPECT_EQ(groups_of(svg).size(), 0u);
   EXPECT_EQ(groups_of(draw::reduce("a b ->", Reduction::sum, {{0, 3}})).size(), 1u);
+  // Where the outer one of two axes in a direction has none, so has the inner.
+  EXPECT_EQ(groups_of(draw::rearrange("a b c -> c b a", {{0, 2, 3}})).size(), 0u);
+  EXPECT_EQ(groups_of(draw::rearrange("{2*t + k - 1} -> t k", {}, {"t"_a = 0})).size(), 1u);
 }
 
 std::string picture_of_mistake(const std::function<void()>& f) {
