@@ -467,18 +467,20 @@ class CallPicture {
 }  // namespace
 
 std::string to_svg(const PatternCall& call, std::span<const Shape> shapes) {
-  require_valid(call, call.pattern.inputs().size());
-  if (call.stacked && call.pattern.inputs().size() == 1 && shapes.size() > 1) {
-    std::vector<OperandType> operands;
-    for (const Shape& shape : shapes) operands.push_back({shape, DType::f32});
-    build_graph(call, operands);  // whether they can be stacked
-    Shape all{static_cast<std::int64_t>(shapes.size())};
-    for (const Size size : shapes[0]) all.push_back(size);
-    PatternCall of_one = call;
-    of_one.stacked = false;
-    return to_svg(of_one, std::span(&all, 1));
+  const std::size_t sides = call.pattern.inputs().size();
+  if (shapes.empty()) {
+    require_valid(call, sides);
+    return CallPicture(call, shapes).document();
   }
-  return CallPicture(call, shapes).document();
+  std::vector<OperandType> operands;
+  for (const Shape& shape : shapes) operands.push_back({shape, DType::f32});
+  build_graph(call, operands);  // or the call's own error
+  PatternCall of_one = call;
+  of_one.stacked = false;
+  if (!call.stacked || sides != 1) return CallPicture(of_one, shapes).document();
+  Shape all{static_cast<std::int64_t>(shapes.size())};
+  for (const Size size : shapes[0]) all.push_back(size);
+  return CallPicture(of_one, std::span(&all, 1)).document();
 }
 
 }  // namespace ein::draw

@@ -12,7 +12,7 @@ namespace ein::draw {
 namespace {
 
 constexpr double around = 24, type_size = 15, step = type_size * Svg::character, line_space = 24;
-constexpr std::size_t most_lines = 40, most_columns = 240;
+constexpr std::size_t most_lines = 40, most_columns = 240, most_words = 4000;
 
 bool is_carets(const std::string& line) {
   return line.find('^') != line.npos && line.find_first_not_of(" ^") == line.npos;
@@ -59,7 +59,7 @@ std::string to_svg(const Error& error) {
   std::istringstream text(error.what());
   for (std::string line; lines.size() < most_lines && std::getline(text, line);)
     lines.push_back(shortened(line, most_columns));
-  Svg svg(lines.empty() ? "A mistake" : lines[0], error.what());
+  Svg svg(lines.empty() ? "A mistake" : lines[0], shortened(error.what(), most_words));
   svg.style("text{white-space:pre}");
   double y = around + type_size, width = 0;
   const bool has_carets = std::any_of(lines.begin(), lines.end(), is_carets);
