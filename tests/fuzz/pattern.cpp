@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "draw/call.hpp"
+#include "draw/mistake.hpp"
 #include "ein/grammar/infer_type.hpp"
 #include "ein/grammar/match.hpp"
 #include "ein/grammar/packed_pattern.hpp"
@@ -289,6 +291,18 @@ void check_graph(const ein::PatternCall& call, const std::vector<ein::OperandTyp
           "lowering lost a result");
 }
 
+/// A picture of it, small whatever the sizes, or the Error that says why there is none.
+void check_picture(const ein::PatternCall& call, std::span<const Shape> shapes) {
+  try {
+    const std::string svg = ein::draw::to_svg(call, shapes);
+    require(svg.size() < 500'000, "a picture of a small call is large");
+    for (const char c : svg)
+      require(c == '\n' || static_cast<unsigned char>(c) >= 0x20, "a control character");
+  } catch (const ein::Error& error) {
+    require(ein::draw::to_svg(error).size() < 500'000, "a picture of a mistake is large");
+  }
+}
+
 void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
   Sizes sizes(pattern, choice);
   const std::vector<ein::AxisSize> given = sizes.given();
@@ -338,6 +352,13 @@ void check_operation(Operation op, const Pattern& pattern, Choice& choice) {
       ein::PatternCall call{op, pattern, given, reduction, packed, stacked};
       // Of pad it says how many of its numbers stand first, and there are none.
       if (op != Operation::pad) call.named.k = choice.size();
+      if (op == Operation::einsum || op == Operation::rearrange || op == Operation::reduce ||
+          op == Operation::repeat) {
+        std::vector<Shape> shapes;
+        for (const ein::OperandType& operand : operands) shapes.push_back(operand.shape);
+        check_picture(call, shapes);
+        check_picture(call, {});
+      }
       check_graph(call, operands);
     }
   } catch (const ein::Error& error) {
