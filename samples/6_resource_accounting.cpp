@@ -12,7 +12,7 @@
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
 #include <ein/call.hpp>
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/compile.hpp>
 #include <ein/cost.hpp>
 #include <ein/data.hpp>

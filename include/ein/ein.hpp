@@ -1,6 +1,6 @@
 // Tensors, and all that is computed with them. Apart from it: autograd.hpp, compile.hpp, nn.hpp,
 // optim.hpp, cost.hpp, hardware.hpp, napkin.hpp, safetensors.hpp, eigen.hpp and others beside this
-// file.
+// file; all.hpp includes all of them but Eigen's.
 #pragma once
 
 #include <ein/compiler.hpp>

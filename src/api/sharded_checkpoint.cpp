@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <ein/autograd.hpp>
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/error.hpp>
 #include <ein/mesh.hpp>
 #include "api/on_all.hpp"

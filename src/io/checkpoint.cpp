@@ -1,4 +1,4 @@
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 
 #include <algorithm>
 #include <filesystem>

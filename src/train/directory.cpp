@@ -4,7 +4,7 @@
 #include <optional>
 #include <system_error>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/error.hpp>
 #include "io/checkpoint_directory.hpp"
 #include "io/manifest.hpp"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/nn/transformer.hpp>
 #include <ein/tokenizer.hpp>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/data.hpp>
 #include <ein/tokenizer.hpp>
 #include <ein/train.hpp>

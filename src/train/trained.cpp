@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/error.hpp>
 #include <ein/nn/hugging_face.hpp>
 #include <ein/text.hpp>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 
 #include "fuzz/fuzz.hpp"
 #include "train/model.hpp"

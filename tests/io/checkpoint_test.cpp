@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/create.hpp>
 #include <ein/error.hpp>
 

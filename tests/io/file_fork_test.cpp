@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/data.hpp>
 #include <ein/ein.hpp>
 #include <ein/safetensors.hpp>

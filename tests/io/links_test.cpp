@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/create.hpp>
 #include <ein/data.hpp>
 #include <ein/error.hpp>

@@ -1,6 +1,6 @@
 // Checkpoints that the processes of a mesh write together. One process stands for all of them;
 // mesh_processes_test.cpp runs the first suite on processes that were launched.
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 
 #include <unistd.h>
 

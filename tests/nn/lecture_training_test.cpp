@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <ein/autograd.hpp>
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/compile.hpp>
 #include <ein/cost.hpp>
 #include <ein/create.hpp>

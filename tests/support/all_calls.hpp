@@ -9,7 +9,7 @@
 
 #include <ein/autocast.hpp>
 #include <ein/autograd.hpp>
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/compile.hpp>
 #include <ein/complex.hpp>
 #include <ein/cost.hpp>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <ein/autograd.hpp>
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/compile.hpp>
 #include <ein/complex.hpp>
 #include <ein/eigen.hpp>

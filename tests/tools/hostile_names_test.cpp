@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/create.hpp>
 #include <ein/data.hpp>
 #include <ein/error.hpp>

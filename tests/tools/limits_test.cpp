@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/ein.hpp>
 #include <ein/mesh.hpp>
 #include <ein/npy.hpp>

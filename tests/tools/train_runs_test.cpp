@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include "machine/memory_limit.hpp"
 #include "support/child.hpp"
 #include "support/scratch.hpp"

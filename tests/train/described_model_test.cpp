@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/create.hpp>
 #include <ein/nn/decoder_file.hpp>
 #include <ein/nn/families.hpp>

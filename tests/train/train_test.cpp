@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <ein/checkpoint.hpp>
+#include <ein/checkpoint_files.hpp>
 #include <ein/error.hpp>
 #include <ein/train.hpp>
 #include "support/figures.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include <ein/autograd.hpp>
+#include <ein/checkpoint.hpp>
 #include <ein/tensor.hpp>
 
 namespace ein::nn {
