@@ -256,6 +256,20 @@ TEST_F(DataTest, StartsAreUniform) {
   EXPECT_LT(chi_squared, 27.88);  // 9 degrees of freedom: exceeded once in 1,000
 }
 
+// CS336, assignment 1: 1,000 batches of 32 rows of 7 tokens, of 0 ... 99.
+TEST_F(DataTest, StartsAreUniformAsTheCourseTestsIt) {
+  const Tokens tokens(arange(100));
+  std::vector<int> counts(93);  // starts are 0 ... 92
+  for (std::uint64_t number = 0; number < 1000; ++number) {
+    const Batch batch = get_batch(tokens, 32, 7, 336, number);
+    const auto x = batch.x.to_vector<std::int64_t>(), y = batch.y.to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], x[i] + 1);
+    for (std::size_t row = 0; row < 32; ++row) ++counts.at(static_cast<std::size_t>(x[7 * row]));
+  }
+  const double mean = 32000.0 / 93, deviation = std::sqrt(mean * (1 - 1.0 / 93));
+  for (const int count : counts) EXPECT_NEAR(count, mean, 5 * deviation);
+}
+
 TEST_F(DataTest, TheShortestFileHasOneStart) {
   const Batch batch = get_batch(counting(5), 3, 4, 1, 2);
   for (std::int64_t row = 0; row < 3; ++row) {

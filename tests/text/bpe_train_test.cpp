@@ -8,10 +8,12 @@
 
 #include <ein/parallel.hpp>
 #include <ein/text.hpp>
+#include <nlohmann/json.hpp>
 
 #include "support/expect_error.hpp"
 #include "support/shared_data.hpp"
 #include "text/pre_tokens.hpp"
+#include "text/spelling.hpp"
 
 namespace ein {
 namespace {
@@ -92,6 +94,15 @@ TEST(BpeTrain, CorpusOfTheCourse) {
   EXPECT_EQ(tokenizer.merges().size(), 243u);
   EXPECT_EQ(tokenizer.vocabulary_size(), 500);
   EXPECT_EQ(tokenizer.added_token("<|endoftext|>"), 0);
+  // The vocabulary has the same strings of bytes; the course compares no ids.
+  std::set<std::string> wanted, got;
+  const auto reference =
+      nlohmann::json::parse(test::shared_bytes(fixtures + "train-bpe-reference-vocab.json"));
+  for (const auto& [spelling, id] : reference.items())
+    wanted.insert(text::bytes_of(spelling).value());
+  for (std::int32_t id = 0; id < 500; ++id) got.insert(tokenizer.decode_bytes({&id, 1}));
+  EXPECT_EQ(got.size(), 500u);
+  EXPECT_EQ(got, wanted);
 }
 
 TEST(BpeTrain, CorpusOfTheCourseShakespeare) {
@@ -161,6 +172,17 @@ struct Collected {
   void pre_token(std::string_view bytes) { pre_tokens.emplace_back(bytes, 1); }
   PreTokens pre_tokens;
 };
+
+TEST(BpeTrain, PreTokensOfTheCoursesCorpus) {
+  SKIP_WITHOUT_SHARED_DATA("cs336");
+  text::Cuts cuts;
+  cuts.of_text.add("<|endoftext|>", 0);
+  Collected collected;
+  text::PreTokens<Collected>(cuts, collected)
+      .push(test::shared_bytes("cs336/a1/fixtures/corpus.en"), true);
+  EXPECT_EQ(collected.pre_tokens.size(), 27758u);
+  EXPECT_EQ(std::set(collected.pre_tokens.begin(), collected.pre_tokens.end()).size(), 4763u);
+}
 
 TEST(BpeTrain, ThreadsAndFilesChangeNothing) {
   const std::string text = long_text(2, 1 << 20);

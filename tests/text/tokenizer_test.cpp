@@ -121,6 +121,13 @@ TEST(CharTokenizerTest, RandomBytesAreRefusedOrKept) {
   EXPECT_LT(kept, 1900);
 }
 
+// CS336, assignment 1: 13 characters are 23 bytes.
+TEST(TokenizerTest, TheCoursesGreeting) {
+  const std::string greeting = "hello! \u3053\u3093\u306b\u3061\u306f!";
+  EXPECT_EQ(CharTokenizer(greeting).encode(greeting).size(), 13u);
+  EXPECT_EQ(ByteTokenizer().encode(greeting).size(), 23u);
+}
+
 TEST(TokenizerTest, SavedAndLoaded) {
   const std::string text = std::string("q\"\\\n\0", 5) + "\u00e9\U0001F600";
   const CharTokenizer characters(text);
