@@ -52,8 +52,8 @@ Tensor from_eigen(X&& x) {
     Strides strides = contiguous_strides(stored);
     if (column_major) std::reverse(strides.begin(), strides.end());
     return detail::wrap_elements(source.data(), std::is_const_v<Pointee>,
-                              detail::eigen_dtype<typename Source::Scalar>, std::move(shape),
-                              std::move(strides), std::move(owner));
+                                 detail::eigen_dtype<typename Source::Scalar>, std::move(shape),
+                                 std::move(strides), std::move(owner));
   };
   if constexpr (detail::EigenTensorTraits<Source>::owns && !std::is_lvalue_reference_v<X>) {
     const auto owned = std::make_shared<Source>(std::forward<X>(x));
