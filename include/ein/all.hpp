@@ -24,8 +24,9 @@
 #include <ein/tokenizer.hpp>
 #include <ein/train.hpp>
 
-// Files.
+// Files, and tensors of other libraries.
 #include <ein/checkpoint_files.hpp>
+#include <ein/dlpack.hpp>
 #include <ein/npy.hpp>
 #include <ein/npz.hpp>
 #include <ein/safetensors.hpp>
@@ -38,6 +39,7 @@
 #include <ein/account.hpp>
 #include <ein/call.hpp>
 #include <ein/cost.hpp>
+#include <ein/draw.hpp>
 #include <ein/hardware.hpp>
 #include <ein/napkin.hpp>
 #include <ein/plan.hpp>
