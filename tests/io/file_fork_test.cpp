@@ -33,6 +33,7 @@
 #include "io/file.hpp"
 #include "io/private_directory.hpp"
 #include "support/project.hpp"
+#include "support/sanitized.hpp"
 #include "support/scratch.hpp"
 #include "support/seeds.hpp"
 #include "train/directory.hpp"
@@ -170,8 +171,9 @@ TEST(FileForkTest, ALockEndsWithItsCall) {
   });
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose malloc may hang in a child, as fork_test.cpp says
 TEST(FileForkTest, AChildCallsTheSame) {
+  // Its malloc may hang in a child, as fork_test.cpp says.
+  if (test::is_sanitized()) GTEST_SKIP() << "runs without AddressSanitizer";
   test::for_seeds(1, [](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const ScratchDirectory folder;
@@ -205,7 +207,6 @@ TEST(FileForkTest, AChildCallsTheSame) {
     caller.join();
   });
 }
-#endif
 
 /// What owns files and locks, while `meanwhile` runs.
 struct Owner {
