@@ -289,8 +289,9 @@ LoopNest result_of(const Program& program, const Match& match, int buffer) {
 }
 
 void add_results(Program& program, std::span<const int> kept, const Takes& takes) {
+  Uses uses(program);
   for (std::size_t n = 0; n < program.nests.size(); ++n) {
-    const std::optional<Match> match = attention::match(program, Uses(program), kept, n);
+    const std::optional<Match> match = attention::match(program, uses, kept, n);
     if (!match || match->out) continue;
     const std::vector<LoopNest> before = program.nests;
     const auto buffer = static_cast<int>(program.buffers.size());
@@ -300,11 +301,15 @@ void add_results(Program& program, std::span<const int> kept, const Takes& takes
       if (!axis.reduced) elements *= axis.size;
     }
     program.buffers.push_back({elements, DType::f32});
-    const std::size_t behind = std::max(
-        match->v[0].nest, Uses(program).writers[static_cast<std::size_t>(match->weights)][0] + 1);
+    const std::size_t behind =
+        std::max(match->v[0].nest, uses.writers[static_cast<std::size_t>(match->weights)][0] + 1);
     program.nests.insert(program.nests.begin() + static_cast<std::ptrdiff_t>(behind),
                          std::move(result));
-    if (find(program, Uses(program), kept, takes, n)) continue;
+    Uses after(program);
+    if (find(program, after, kept, takes, n)) {
+      uses = std::move(after);
+      continue;
+    }
     program.nests = before;
     program.buffers.pop_back();
   }
