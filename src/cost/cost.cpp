@@ -9,6 +9,7 @@
 #include "cost/inside.hpp"
 #include "cost/tally.hpp"
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 
 namespace ein {
 
@@ -188,13 +189,8 @@ Tally<N> cost_of(const Graph& graph, ValueId id, const Sizes<N>& size_of_axis) {
                  right);
       return tally;
     }
-    case OpKind::reindex:
-    case OpKind::place:
-    case OpKind::gather:
-    case OpKind::reshard:
-    case OpKind::collective:  // what processes add to each other's values is no work of theirs
-      return tally;
-    default:
+    default:  // what processes add to each other's values is no work of theirs
+      if (info(op.kind).moves) return tally;
       throw std::logic_error("cost: an operation that is not counted");
   }
 }

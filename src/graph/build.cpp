@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "graph/op_kinds.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/identity.hpp"
 
@@ -100,7 +101,7 @@ Size length_of(const DimIndex& dim, const std::vector<Axis>& axes) {
 
 bool is_at_position(const Op& op) {
   return op.kind == OpKind::gather ? op.reads[0][static_cast<std::size_t>(op.dim)] != DimIndex{}
-                                   : op.kind == OpKind::place && op.inputs.size() == 3;
+                                   : op.kind == OpKind::place && writes_at_positions(op);
 }
 
 namespace {
@@ -179,7 +180,7 @@ void drop_unused_axes(Op& op) {
   op.axes = std::move(kept);
   for (Access& read : op.reads) rename_all(read);
   rename_all(op.write);
-  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) rename(op.axis);
+  if (info(op.kind).is_ordered) rename(op.axis);
   for (ScalarStep& step : op.expr.steps) {
     if (step.op == ScalarOp::index) rename(step.which);
   }
@@ -295,7 +296,7 @@ bool meets_once(const Access& access, const std::vector<Axis>& axes) {
 }
 
 bool has_windows(const Graph& graph, const Op& op) {
-  if (op.kind != OpKind::contract && op.kind != OpKind::reduce) return false;
+  if (!info(op.kind).reduces) return false;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (!stays_inside(op.reads[i], graph.op(op.inputs[i]).shape, op.axes)) return true;
   }

@@ -6,6 +6,7 @@
 
 #include "graph/build.hpp"
 #include "graph/fields.hpp"
+#include "graph/op_kinds.hpp"
 #include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -15,12 +16,7 @@ bool operator==(const Axis& a, const Axis& b) { return equal_fields(a, b); }
 bool operator==(const DimIndex::Term& a, const DimIndex::Term& b) { return equal_fields(a, b); }
 bool operator==(const DimIndex& a, const DimIndex& b) { return equal_fields(a, b); }
 
-std::string_view name(OpKind kind) {
-  constexpr std::string_view names[] = {"input",   "map",    "contract", "reduce",    "reindex",
-                                        "concat",  "place",  "gather",   "scatter",   "scan",
-                                        "argsort", "matrix", "reshard",  "collective"};
-  return names[static_cast<std::size_t>(kind)];
-}
+std::string_view name(OpKind kind) { return info(kind).name; }
 
 std::string_view name(Collective collective) {
   constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather",
@@ -88,13 +84,12 @@ std::string show(const Access& access, const std::vector<Axis>& axes, int positi
 /// The accesses of `op` as a pattern; where positions decide, the value that holds them: "[%1] d, b
 /// s -> b s d", and of a slice "[%1+s] d".
 std::string show_pattern(const Op& op) {
-  const bool gathers = op.kind == OpKind::gather;
-  const bool writes_at = op.kind == OpKind::scatter || (!gathers && is_at_position(op));
-  const std::string positions = gathers || writes_at ? "%" + std::to_string(op.inputs.back()) : "";
+  const bool reads_at = reads_at_positions(op), writes_at = writes_at_positions(op);
+  const std::string positions = reads_at || writes_at ? "%" + std::to_string(op.inputs.back()) : "";
   std::string text;
   for (std::size_t i = 0; i < op.reads.size(); ++i) {
     text += (text.empty() ? "" : ", ") +
-            show(op.reads[i], op.axes, gathers && i == 0 ? op.dim : -1, positions);
+            show(op.reads[i], op.axes, reads_at && i == 0 ? op.dim : -1, positions);
   }
   return text + (text.empty() ? "-> " : " -> ") +
          show(op.write, op.axes, writes_at ? op.dim : -1, positions);
@@ -128,20 +123,20 @@ std::string show_collective(const Op& op) {
 }  // namespace
 
 std::string to_string(const Op& op) {
-  std::string text(name(op.kind));
-  if (op.kind == OpKind::reduce || op.kind == OpKind::scan || op.kind == OpKind::scatter)
-    text += " " + std::string(name(op.combine));
+  const OpKindInfo& kind = info(op.kind);
+  std::string text(kind.name);
+  if (kind.combines) text += " " + std::string(name(op.combine));
   if (op.kind == OpKind::matrix) text = name(op.function);
   if (op.kind == OpKind::collective) text = show_collective(op);
   for (std::size_t i = 0; i < op.inputs.size(); ++i)
     text += (i ? ", %" : " %") + std::to_string(op.inputs[i]);
   if (op.kind == OpKind::map) text += " " + to_string(op.expr);
   if (op.kind == OpKind::concat) text += " along dimension " + std::to_string(op.dim);
-  if (op.kind == OpKind::scan || op.kind == OpKind::argsort) {
+  if (kind.is_ordered) {
     text += " along " + op.axes[static_cast<std::size_t>(op.axis)].name;
     if (op.reverse) text += op.kind == OpKind::scan ? ", from the end" : ", descending";
   }
-  if (op.kind != OpKind::input && op.kind != OpKind::concat)
+  if (kind.has_accesses)
     text += "  \"" + (op.kind == OpKind::reshard ? show_reshard(op) : show_pattern(op)) + "\"";
   return text + "  : " + std::string(name(op.dtype)) + " " + op.shape.to_string();
 }
@@ -197,20 +192,22 @@ class Verifier {
       require(input >= 0 && static_cast<std::size_t>(input) < id_,
               "an input does not come before it");
     }
-    if (op.kind == OpKind::input)
-      return require(op.inputs.empty() && op.reads.empty(), "an input with inputs");
+    const OpKindInfo& kind = info(op.kind);
+    const std::size_t count = op.inputs.size();
+    require(count >= kind.least_inputs && count <= kind.most_inputs,
+            "more or fewer inputs than its kind has");
     if (op.kind == OpKind::concat) return verify_concat(op);
-    require(op.reads.size() == op.inputs.size(), "one read per input is wanted");
-    const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
-    const bool adds = op.kind == OpKind::contract ||
-                      (op.kind == OpKind::reduce && op.combine == Combine::sum),
-               may_leave = adds || op.kind == OpKind::reduce;
-    for (std::size_t i = 0; i < op.reads.size(); ++i) {
+    require(op.reads.size() == (kind.has_accesses ? count : 0), "one read per input is wanted");
+    if (!kind.has_accesses) return;
+    const bool reads_at = reads_at_positions(op), writes_at = writes_at_positions(op);
+    const bool scatters = op.kind == OpKind::scatter;
+    const bool adds = kind.reduces && combination_of(op) == Combine::sum;
+    for (std::size_t i = 0; i < count; ++i) {
       const Shape& shape = graph_.op(op.inputs[i]).shape;
-      if (may_leave)
+      if (kind.reduces)
         verify_axes(op, op.reads[i], shape);
       else
-        verify_bounds(op, op.reads[i], shape, gathers && i == 0);
+        verify_bounds(op, op.reads[i], shape, reads_at && i == 0);
     }
     if (adds)
       verify_axes(op, op.write, op.shape);
@@ -223,41 +220,33 @@ class Verifier {
     } else {
       verify_coverage(op);
     }
-    if (gathers || scatters) verify_indirect(op);
+    const bool has_positions = reads_at || writes_at;
+    for (std::size_t i = 0; kind.moves && i < count - has_positions; ++i)
+      require(graph_.op(op.inputs[i]).dtype == op.dtype, "the dtype of what is only moved changes");
+    if (has_positions) verify_positions(op);
     if (scatters) require(!info(op.combine).asks, "no scatter of any or all");
-    if (op.kind == OpKind::scan || op.kind == OpKind::argsort) verify_ordered(op);
+    if (kind.is_ordered) verify_ordered(op);
     if (op.kind == OpKind::matrix) return verify_matrix(op);
     if (op.kind == OpKind::reshard) return verify_reshard(op);
     if (op.kind == OpKind::collective) return verify_collective(op);
     require(op.roles.empty(), "roles of axes beside no function of matrices");
-    if (op.kind == OpKind::contract) {
-      require(!op.inputs.empty(), "contract without operands");
-    }
-    if (op.kind == OpKind::contract || op.kind == OpKind::reduce || op.kind == OpKind::scan) {
+    if ((kind.reduces || kind.combines) && !kind.moves) {
       for (ValueId input : op.inputs) {
         require(is_floating(graph_.op(input).dtype) == is_floating(op.dtype),
                 "floats and integers are combined");
       }
     }
-    const std::size_t count = op.inputs.size();
-    const bool has_base = op.kind == OpKind::place && (count == 2 || count == 3);
-    const bool moves = op.kind == OpKind::reindex || op.kind == OpKind::place;
-    if (op.kind == OpKind::reduce || moves) require(count == 1 || has_base, "one input is wanted");
-    if (has_base)
+    if (op.kind == OpKind::place && count > 1)
       require(graph_.op(op.inputs[1]).shape == op.shape && op.reads[1] == op.write,
               "what is written to has another shape than the result");
-    for (std::size_t i = 0; moves && i < std::min<std::size_t>(count, 2); ++i)
-      require(graph_.op(op.inputs[i]).dtype == op.dtype, "the dtype of what is only moved changes");
-    if (has_base && count == 3) {
+    if (op.kind == OpKind::place && writes_at) {
       require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < op.write.size(),
               "no such dimension");
-      verify_positions(op);
       require(is_one_element(op.reads[2]), "several positions of one place");
     }
     if (op.kind == OpKind::map) verify_expr(op);
     for (std::size_t a = 0; a < op.axes.size(); ++a) {
-      const bool reduces = op.kind == OpKind::contract || op.kind == OpKind::reduce;
-      require(reduces || scatters || is_kept(op, static_cast<int>(a)),
+      require(kind.reduces || scatters || is_kept(op, static_cast<int>(a)),
               "an axis is neither written nor reduced");
     }
   }
@@ -323,15 +312,8 @@ class Verifier {
                        [](const DimIndex& dim) { return dim.terms.empty(); });
   }
 
-  void verify_indirect(const Op& op) const {
-    require(op.inputs.size() == 2, "two inputs are wanted");
-    verify_positions(op);
-    require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
-  }
-
   void verify_ordered(const Op& op) const {
-    const bool has_factors = op.kind == OpKind::scan && op.inputs.size() == 2;
-    require(op.inputs.size() == 1 || has_factors, "one input is wanted");
+    const bool has_factors = op.inputs.size() == 2;
     require(!has_factors || (op.combine == Combine::sum && is_floating(op.dtype)),
             "factors of what is no sum of floats");
     require(op.axis >= 0 && static_cast<std::size_t>(op.axis) < op.axes.size(), "no such axis");
@@ -387,14 +369,7 @@ class Verifier {
     require(!row.is_square || rows == columns, "a square matrix is wanted");
   }
 
-  /// One input, which becomes the result element by element.
-  void verify_one_input(const Op& op) const {
-    require(op.inputs.size() == 1, "one input is wanted");
-    require(graph_.op(op.inputs[0]).dtype == op.dtype, "the dtype of what is only moved changes");
-  }
-
   void verify_reshard(const Op& op) const {
-    verify_one_input(op);
     require(op.write == plain_access(op.shape.rank()) && op.reads[0] == op.write,
             "what lies otherwise is something else");
     require(op.from.dims.size() <= op.shape.rank() && op.to.dims.size() <= op.shape.rank(),
@@ -405,7 +380,6 @@ class Verifier {
   }
 
   void verify_collective(const Op& op) const {
-    verify_one_input(op);
     require(op.mesh_axes != 0, "a collective of no processes");
     require(op.axes.size() >= 1 || op.collective == Collective::all_reduce, "no processes");
     const std::size_t rank = op.axes.size();

@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "nest/nest.hpp"
 
 namespace ein {
@@ -66,37 +67,16 @@ class AddAxis {
       if (step.op == ScalarOp::index) ++step.which;
     }
     ++copy.axis;
-    switch (op.kind) {
-      case OpKind::gather:
-        require_one_position(op, 1);
-        if (has(op.inputs[0])) ++copy.dim;
-        break;
-      case OpKind::place:
-        require_one_position(op, 2);
-        ++copy.dim;
-        break;
-      case OpKind::scatter:
-        ++copy.dim;
-        break;
-      case OpKind::matrix:
-        copy.roles.insert(copy.roles.begin(), MatrixAxis::batch);
-        break;
-      case OpKind::reshard:
-        copy.from.dims.insert(copy.from.dims.begin(), Placement::Split{});
-        copy.to.dims.insert(copy.to.dims.begin(), Placement::Split{});
-        break;
-      case OpKind::input:
-      case OpKind::concat:
-      case OpKind::map:
-      case OpKind::contract:
-      case OpKind::reduce:
-      case OpKind::reindex:
-      case OpKind::scan:
-      case OpKind::argsort:
-        break;
-      case OpKind::collective:
-        refuse(op, "it exchanges values between processes");
+    if (info(op.kind).positions != OpKindInfo::no_positions) {
+      require_one_position(op);
+      if (!reads_at_positions(op) || has(op.inputs[0])) ++copy.dim;
     }
+    if (op.kind == OpKind::matrix) copy.roles.insert(copy.roles.begin(), MatrixAxis::batch);
+    if (op.kind == OpKind::reshard) {
+      for (Placement* side : {&copy.from, &copy.to})
+        side->dims.insert(side->dims.begin(), Placement::Split{});
+    }
+    if (op.kind == OpKind::collective) refuse(op, "it exchanges values between processes");
     return copy;
   }
 
@@ -116,8 +96,8 @@ class AddAxis {
   }
 
   /// A slice whose position is the same for all.
-  void require_one_position(const Op& op, std::size_t input) const {
-    if (is_at_position(op) && has(op.inputs[input]))
+  void require_one_position(const Op& op) const {
+    if (is_at_position(op) && has(op.inputs.back()))
       refuse(op, "the position of a slice depends on it\n  help: gather takes positions");
   }
   [[noreturn]] void refuse(const Op& op, const std::string& why) const {

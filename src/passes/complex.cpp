@@ -5,6 +5,7 @@
 
 #include <ein/error.hpp>
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "passes/complex_expr.hpp"
 #include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
@@ -149,20 +150,17 @@ class Pairs {
         if (op.combine == Combine::prod && op.kind == OpKind::scan) return multiplied_up(op);
         if (op.combine == Combine::prod) refuse_operation("product by positions");
         if (op.combine != Combine::sum) refuse_order(std::string(name(op.combine)));
-        [[fallthrough]];
-      case OpKind::input:
-      case OpKind::reindex:
-      case OpKind::concat:
-      case OpKind::place:
-      case OpKind::gather:
-      case OpKind::reshard:
         return with_parts(op);
-      case OpKind::collective:
-        break;  // comes later
+      case OpKind::input:
+        return with_parts(op);
       case OpKind::argsort:
         refuse_order("order");
       case OpKind::matrix:
         refuse_operation(std::string(info(op.function).name));
+      case OpKind::collective:
+        break;  // comes later
+      default:
+        if (info(op.kind).moves) return with_parts(op);
     }
     throw std::logic_error("without_complex: an operation that it does not know");
   }
@@ -174,7 +172,7 @@ class Pairs {
     both.dtype = real_dtype(op.dtype);
     both.shape.push_back(2);
     for (ValueId& input : both.inputs) input = whole(input);
-    if (op.kind != OpKind::input && op.kind != OpKind::concat) {
+    if (info(op.kind).has_accesses) {
       const DimIndex along{0, {{static_cast<int>(op.axes.size()), 1}}};
       both.axes.push_back(axis_of_parts());
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {

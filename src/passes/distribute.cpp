@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "cost/exchange.hpp"
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/placement_classes.hpp"
 #include "tensor/compute_type.hpp"
@@ -156,8 +157,7 @@ class Distribution {
     if (is_narrow) part.dtype = DType::f32;
     const ValueId partial = add(std::move(part));
     if (over == 0) return partial;
-    const ValueId sum =
-        all_reduced(partial, over, op.kind == OpKind::contract ? Combine::sum : op.combine);
+    const ValueId sum = all_reduced(partial, over, combination_of(op));
     return is_narrow ? converted(sum, op.dtype) : sum;
   }
 

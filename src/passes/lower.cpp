@@ -5,6 +5,7 @@
 
 #include <ein/count.hpp>
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -640,8 +641,7 @@ class Lowering {
   void lower_indirect(ValueId id) {
     const Op& op = graph_.op(id);
     LoopNest nest = plain_nest(id);
-    const bool gathers = op.kind == OpKind::gather;
-    if (gathers) {
+    if (reads_at_positions(op)) {
       nest.inputs[0].indirection = indirection(op, op.inputs[0], op.reads[0]);
       nest.picks_classes = op.marks.picks_classes;
     } else {

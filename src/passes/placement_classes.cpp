@@ -6,6 +6,7 @@
 
 #include <ein/error.hpp>
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "passes/distribute.hpp"
 
 namespace ein {
@@ -104,6 +105,7 @@ void PlacementClasses::unite_access(std::size_t id, ValueId value, const Access&
 void PlacementClasses::unite_op(std::size_t id) {
   const Op& op = graph_.ops[id];
   const auto value = static_cast<ValueId>(id);
+  const std::string why(info(op.kind).why_whole);
   if (op.kind == OpKind::input) return;
   if (op.kind == OpKind::reshard) {  // what it reads and what it gives lie as it says
     for (std::size_t d = 0; d < op.shape.rank(); ++d) {
@@ -115,35 +117,27 @@ void PlacementClasses::unite_op(std::size_t id) {
     for (const ValueId input : op.inputs) {
       for (std::size_t d = 0; d < op.shape.rank(); ++d) {
         if (static_cast<int>(d) == op.dim)
-          need_whole(dim_node(input, d), "values are joined along it");
+          need_whole(dim_node(input, d), why);
         else
           unite(dim_node(input, d), dim_node(value, d));
       }
     }
-    return need_whole(dim_node(value, static_cast<std::size_t>(op.dim)),
-                      "values are joined along it");
+    return need_whole(dim_node(value, static_cast<std::size_t>(op.dim)), why);
   }
-  const bool gathers = op.kind == OpKind::gather, scatters = op.kind == OpKind::scatter;
-  const bool places_at = op.kind == OpKind::place && is_at_position(op);
   const bool has_base = op.kind == OpKind::place && op.inputs.size() > 1;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     if (has_base && i == 1)
       unite_values(op.inputs[1], value);
     else
-      unite_access(id, op.inputs[i], op.reads[i], gathers && i == 0 ? op.dim : -1);
+      unite_access(id, op.inputs[i], op.reads[i], reads_at_positions(op) && i == 0 ? op.dim : -1);
   }
-  unite_access(id, value, op.write, scatters || places_at ? op.dim : -1);
-  const auto need_axis = [&](std::size_t axis, const char* why) {
-    need_whole(axis_node(id, axis), why);
-  };
-  if (op.kind == OpKind::scan) need_axis(static_cast<std::size_t>(op.axis), "it is scanned along");
-  if (op.kind == OpKind::argsort)
-    need_axis(static_cast<std::size_t>(op.axis), "values are put in order along it");
+  unite_access(id, value, op.write, writes_at_positions(op) ? op.dim : -1);
+  if (info(op.kind).is_ordered) need_whole(axis_node(id, static_cast<std::size_t>(op.axis)), why);
   for (std::size_t a = 0; a < op.roles.size(); ++a) {
     if (op.roles[a] != MatrixAxis::batch && op.roles[a] != MatrixAxis::right)
-      need_axis(a, "it is of the rows or columns of matrices");
+      need_whole(axis_node(id, a), why);
   }
-  if (scatters && op.combine != Combine::sum)
+  if (op.kind == OpKind::scatter && op.combine != Combine::sum)
     need_whole(dim_node(value, static_cast<std::size_t>(op.dim)),
                "values that are not summed go to positions along it");
 }
@@ -231,12 +225,12 @@ void PlacementClasses::check_op(std::size_t id) const {
                  std::to_string(parts) + " equal parts of " + name + text(split),
              places_of({name}, to_string(size)), {way_to_divide(size, parts)});
   };
-  if (op.kind != OpKind::input && op.kind != OpKind::concat && op.kind != OpKind::reshard) {
+  if (info(op.kind).has_accesses && op.kind != OpKind::reshard) {
     for (std::size_t a = 0; a < op.axes.size(); ++a)
       check(of_axis(id, a), op.axes[a].size, op.axes[a].name);
     // Nor may processes that look for the elements of a dimension have different positions.
     const auto dim = static_cast<std::size_t>(op.dim);
-    const bool gathers = op.kind == OpKind::gather && !is_at_position(op);
+    const bool gathers = reads_at_positions(op) && !is_at_position(op);
     const ValueId searched = gathers ? op.inputs[0] : static_cast<ValueId>(id);
     if (gathers || op.kind == OpKind::scatter)
       check(of_dim(searched, dim), graph_.op(searched).shape[dim],

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
 
 namespace ein {
@@ -18,8 +19,7 @@ bool has_no_tuples(const Op& op) {
                      [](const Axis& axis) { return axis.size == 0; });
 }
 ValueId add_without_tuples(Graph& graph, const Op& op) {
-  const Combine combine = op.kind == OpKind::contract ? Combine::sum : op.combine;
-  return filled(graph, op.shape, op.dtype, nothing_of(combine, op.dtype));
+  return filled(graph, op.shape, op.dtype, nothing_of(combination_of(op), op.dtype));
 }
 
 /// One sum that writes an element of its result several times, or not all of them, made one that
@@ -338,7 +338,7 @@ ValueId add_repeated(Graph& graph, Op op) {
 
 /// Appends a sum whose reads may leave their inputs.
 ValueId add_padded(Graph& graph, Op op) {
-  const bool has_zeros = op.kind == OpKind::contract || op.combine == Combine::sum;
+  const bool has_zeros = combination_of(op) == Combine::sum;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     std::optional<Ex> fill;
     if (!has_zeros) fill = nothing_of(op.combine, graph.op(op.inputs[i]).dtype);
