@@ -142,4 +142,36 @@ Access composed(const Access& access, const std::vector<DimIndex>& axis_value) {
   return result;
 }
 
+std::vector<Read> reads_of(const Op& op) {
+  std::vector<Read> reads;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) reads.push_back({op.inputs[i], op.reads[i]});
+  return reads;
+}
+
+Computed as_read(Read read) { return {Ex::input(0), {std::move(read)}}; }
+
+std::optional<Computed> computed_at(const Op& map, const Access& read) {
+  const std::vector<DimIndex> axis_value = axis_values(map, read);
+  std::optional<ScalarExpr> expr = with_indices_of(map.expr, axis_value);
+  if (!expr) return std::nullopt;
+  Computed value{*std::move(expr), reads_of(map)};
+  for (Read& inner : value.reads) inner.access = composed(inner.access, axis_value);
+  return value;
+}
+
+Computed substituted(const ScalarExpr& expr, const std::vector<Computed>& inputs) {
+  Computed whole;
+  std::vector<ScalarExpr> inner;
+  for (const Computed& input : inputs) {
+    std::vector<ScalarExpr> numbered;
+    for (const Read& read : input.reads) {
+      numbered.push_back(Ex::input(static_cast<int>(whole.reads.size())));
+      whole.reads.push_back(read);
+    }
+    inner.push_back(substitute(input.expr, numbered));
+  }
+  whole.expr = substitute(expr, inner);
+  return whole;
+}
+
 }  // namespace ein

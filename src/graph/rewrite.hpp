@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <ein/count.hpp>
@@ -52,5 +53,25 @@ std::optional<ScalarExpr> with_indices_of(ScalarExpr expr, const std::vector<Dim
 
 /// An access in terms of other axes, given where each of its own axes lies.
 Access composed(const Access& access, const std::vector<DimIndex>& axis_value);
+
+/// A value, and where it is read.
+struct Read {
+  ValueId value = 0;
+  Access access{};
+};
+std::vector<Read> reads_of(const Op& op);
+
+/// An expression, and what its inputs are.
+struct Computed {
+  ScalarExpr expr;
+  std::vector<Read> reads;
+};
+/// The value of a read, as it is.
+Computed as_read(Read read);
+/// What a map that writes plainly computes for a reader of its value; none where with_indices_of
+/// has none.
+std::optional<Computed> computed_at(const Op& map, const Access& read);
+/// The expression with what these compute in place of its inputs.
+Computed substituted(const ScalarExpr& expr, const std::vector<Computed>& inputs);
 
 }  // namespace ein

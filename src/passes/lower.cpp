@@ -19,11 +19,6 @@ struct Layout {
 };
 
 /// A read of a value from inside an index space.
-struct Read {
-  ValueId value;
-  Access access;
-};
-
 /// The offset and, for each axis, the stride of an access to a value that lies so.
 InputLayout walked(const InputLayout& layout, const Access& access, std::size_t axes) {
   InputLayout result{Strides(axes, 0), layout.offset};
@@ -235,53 +230,38 @@ class Lowering {
            map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
   }
 
-  /// Replaces reads of inlined maps by what they compute; `reads` grows by what those read.
-  ScalarExpr inline_maps(const ScalarExpr& given, std::vector<Read>& reads) const {
-    const ScalarExpr expr = with_maps_once(given, reads);
-    std::vector<ScalarExpr> inner;
-    std::vector<Read> all;
-    for (const Read& read : reads) {
-      const auto id = static_cast<std::size_t>(read.value);
-      const Op& op = graph_.ops[id];
-      if (op.kind != OpKind::map || !inlined_[id]) {
-        inner.push_back(Ex::input(static_cast<int>(all.size())));
-        all.push_back(read);
-        continue;
-      }
-      const std::vector<DimIndex> axis_value = axis_values(op, read.access);
-      std::vector<Read> deeper;
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        deeper.push_back({op.inputs[i], composed(op.reads[i], axis_value)});
-      }
-      const ScalarExpr here = with_indices_of(op.expr, axis_value).value();
-      const ScalarExpr value = rounded(inline_maps(here, deeper), op.compute, op.dtype);
-      std::vector<ScalarExpr> shifted;
-      for (std::size_t i = 0; i < deeper.size(); ++i)
-        shifted.push_back(Ex::input(static_cast<int>(all.size() + i)));
-      inner.push_back(substitute(value, shifted));
-      all.insert(all.end(), deeper.begin(), deeper.end());
-    }
-    reads = std::move(all);
-    return substitute(expr, inner);
+  /// The same with inlined maps in place of reads of their values.
+  Computed with_maps(Computed of) const {
+    of = with_maps_once(std::move(of));
+    std::vector<Computed> inputs;
+    for (Read& read : of.reads) inputs.push_back(value_of(std::move(read)));
+    return substituted(of.expr, inputs);
   }
+  Computed value_of(Read read) const {
+    const Op& op = graph_.op(read.value);
+    if (op.kind != OpKind::map || !is_inlined(read.value)) return as_read(std::move(read));
+    Computed value = with_maps(computed_at(op, read.access).value());
+    value.expr = rounded(std::move(value.expr), op.compute, op.dtype);
+    return value;
+  }
+  bool is_inlined(ValueId id) const { return inlined_[static_cast<std::size_t>(id)] != 0; }
 
-  /// The expression, which reads the same element of an inlined map once: it is computed once.
-  ScalarExpr with_maps_once(ScalarExpr expr, std::vector<Read>& reads) const {
+  /// The same, which reads an element of an inlined map once: it is computed once.
+  Computed with_maps_once(Computed of) const {
     std::vector<Read> once;
     std::vector<int> number;
-    for (const Read& read : reads) {
+    for (const Read& read : of.reads) {
       const auto known = std::find_if(once.begin(), once.end(), [&](const Read& other) {
-        return inlined_[static_cast<std::size_t>(read.value)] && other.value == read.value &&
-               other.access == read.access;
+        return is_inlined(read.value) && other.value == read.value && other.access == read.access;
       });
       number.push_back(static_cast<int>(known - once.begin()));
       if (known == once.end()) once.push_back(read);
     }
-    for (ScalarStep& step : expr.steps) {
+    for (ScalarStep& step : of.expr.steps) {
       if (step.op == ScalarOp::input) step.which = number[static_cast<std::size_t>(step.which)];
     }
-    reads = std::move(once);
-    return expr;
+    of.reads = std::move(once);
+    return of;
   }
 
   // --- layouts ---
@@ -478,18 +458,15 @@ class Lowering {
   /// One nest for `computed`, which is value `id` itself or the reduction that it finishes.
   void lower_compute(ValueId id, const ScalarExpr& body, const Op& computed) {
     allocate_result(id);
-    std::vector<Read> reads;
-    for (std::size_t i = 0; i < computed.inputs.size(); ++i)
-      reads.push_back({computed.inputs[i], computed.reads[i]});
     LoopNest nest = nest_over(computed);
-    nest.body = inline_maps(body, reads);
+    Computed whole = with_maps({body, reads_of(computed)});
+    nest.body = std::move(whole.expr);
     nest.compute = compute_type(computed);
-    for (const Read& read : reads) {
+    for (const Read& read : whole.reads) {
       nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
-    const bool has_inlined =
-        std::any_of(computed.inputs.begin(), computed.inputs.end(),
-                    [&](ValueId input) { return inlined_[static_cast<std::size_t>(input)] != 0; });
+    const bool has_inlined = std::any_of(computed.inputs.begin(), computed.inputs.end(),
+                                         [&](ValueId input) { return is_inlined(input); });
     if (has_inlined) read_once(nest);
     nest.output = operand(id, computed.write, computed.axes.size());
     if (computed.kind == OpKind::reduce) nest.combine = computed.combine;
@@ -517,13 +494,9 @@ class Lowering {
   }
 
   void set_epilogue(LoopNest& nest, const Op& map, const Op& computed) {
-    const std::vector<DimIndex> axis_value = axis_values(map, computed.write);
-    std::vector<Read> reads;
-    for (std::size_t i = 0; i < map.inputs.size(); ++i)
-      reads.push_back({map.inputs[i], composed(map.reads[i], axis_value)});
-    const ScalarExpr expr = inline_maps(map.expr, reads);
+    const Computed whole = with_maps(computed_at(map, computed.write).value());
     std::vector<ScalarExpr> values;
-    for (const Read& read : reads) {
+    for (const Read& read : whole.reads) {
       if (&graph_.op(read.value) == &computed) {
         values.push_back(rounded(Ex::input(0), map.compute, computed.dtype));
         continue;
@@ -531,7 +504,7 @@ class Lowering {
       values.push_back(Ex::input(static_cast<int>(nest.inputs.size())));
       nest.inputs.push_back(operand(read.value, read.access, computed.axes.size()));
     }
-    nest.epilogue = substitute(expr, values);
+    nest.epilogue = substitute(whole.expr, values);
   }
 
   void copy(const Op& op, const Layout& from, const Layout& to) {

@@ -107,6 +107,17 @@ ScalarExpr without_neutral_steps(const ScalarExpr& expr, DType compute) {
   return Ex::of(result);
 }
 
+/// Sets what a map computes, and of what.
+void set_computed(Op& op, Computed computed) {
+  op.expr = std::move(computed.expr);
+  op.inputs.clear();
+  op.reads.clear();
+  for (Read& read : computed.reads) {
+    op.inputs.push_back(read.value);
+    op.reads.push_back(std::move(read.access));
+  }
+}
+
 /// One read for each element that the map needs, each step of its expression once.
 void tidy(Op& op) {
   std::vector<ValueId> inputs;
@@ -204,41 +215,27 @@ class MapFusion {
     take_in_producers(op, false);
   }
   void take_in_producers(Op& op, bool of_any_length) {
-    std::vector<ScalarExpr> inner;
-    std::vector<ValueId> inputs;
-    std::vector<Access> reads;
+    std::vector<Computed> inputs;
     bool fused = false;
     FusedSize size(op);
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      const Op& producer = graph_.op(op.inputs[i]);
+    for (Read& read : reads_of(op)) {
+      const Op& producer = graph_.op(read.value);
       FusedSize more(producer);
       if (of_any_length) more.steps = 0;
-      std::vector<DimIndex> axis_value;
-      std::optional<ScalarExpr> expr;
-      if (moves_into_readers(op.inputs[i]) && size.has_room_for(more)) {
-        axis_value = axis_values(producer, op.reads[i]);
-        expr = with_indices_of(producer.expr, axis_value);  // it may have taken in more since
-      }
-      if (!expr) {
-        inner.push_back(Ex::input(static_cast<int>(inputs.size())));
-        inputs.push_back(op.inputs[i]);
-        reads.push_back(op.reads[i]);
+      std::optional<Computed> value;
+      if (moves_into_readers(read.value) && size.has_room_for(more))
+        value = computed_at(producer, read.access);  // it may have taken in more since
+      if (!value) {
+        inputs.push_back(as_read(std::move(read)));
         continue;
       }
       fused = true;
       size += more;
-      std::vector<ScalarExpr> shifted;
-      for (std::size_t j = 0; j < producer.inputs.size(); ++j) {
-        shifted.push_back(Ex::input(static_cast<int>(inputs.size())));
-        inputs.push_back(producer.inputs[j]);
-        reads.push_back(composed(producer.reads[j], axis_value));
-      }
-      inner.push_back(rounded(substitute(*expr, shifted), producer.compute, producer.dtype));
+      value->expr = rounded(std::move(value->expr), producer.compute, producer.dtype);
+      inputs.push_back(*std::move(value));
     }
     if (!fused) return;
-    op.expr = substitute(op.expr, inner);
-    op.inputs = std::move(inputs);
-    op.reads = std::move(reads);
+    set_computed(op, substituted(op.expr, inputs));
     tidy(op);
   }
 
@@ -393,16 +390,11 @@ class Simplifier {
         from != to || from->size() != op.axes.size() || !can_compute(map, op, map.compute) ||
         map.marks.detached || map.marks.stationary)
       return;
-    const std::vector<DimIndex> axis_value = axis_values(map, op.reads[0]);
-    auto expr = with_indices_of(map.expr, axis_value);
-    if (!expr) return;
+    auto value = computed_at(map, op.reads[0]);
+    if (!value) return;
     op.kind = OpKind::map;
-    op.expr = *std::move(expr);
     op.compute = map.compute;
-    std::vector<Access> reads;
-    for (const Access& access : map.reads) reads.push_back(composed(access, axis_value));
-    op.inputs = map.inputs;
-    op.reads = std::move(reads);
+    set_computed(op, *std::move(value));
     for (DimIndex& dim : op.write) {
       if (!dim.terms.empty()) continue;
       dim.terms = {{static_cast<int>(op.axes.size()), 1}};
