@@ -7,6 +7,7 @@
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 #include "tensor/heap_bytes.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/backend.hpp"
+#include "size/ask.hpp"
 
 namespace ein::engine {
 
@@ -17,7 +18,8 @@ bool goes_back(const Strides& strides) {
 
 Size elements_back(const Shape& shape, const Strides& strides) {
   if (!goes_back(strides)) return 0;
-  if (std::find(shape.begin(), shape.end(), Size(0)) != shape.end()) return 0;
+  if (std::any_of(shape.begin(), shape.end(), [](Size size) { return ask_equal(size, 0); }))
+    return 0;
   Size elements = 0;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     if (goes_back(strides[d])) elements += (shape[d] - 1) * -strides[d];

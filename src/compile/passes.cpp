@@ -14,6 +14,7 @@
 #include "passes/simplify.hpp"
 #include "passes/slopes.hpp"
 #include "passes/windows.hpp"
+#include "size/ask.hpp"
 
 namespace ein::engine {
 namespace {

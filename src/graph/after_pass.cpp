@@ -4,6 +4,7 @@
 
 #include "machine/environment.hpp"
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

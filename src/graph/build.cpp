@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/op_kinds.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/identity.hpp"
 
@@ -56,7 +57,7 @@ Shape shape_of(const Access& access, const std::vector<Axis>& axes) {
 std::optional<Size> extent_of(const DimIndex& dim, const std::vector<Axis>& axes) {
   Size extent = 1;
   for (std::size_t t = dim.terms.size(); t-- > 0;) {
-    if (dim.terms[t].coefficient != extent) return std::nullopt;
+    if (!ask_equal(dim.terms[t].coefficient, extent)) return std::nullopt;
     extent *= axes[static_cast<std::size_t>(dim.terms[t].axis)].size;
   }
   return extent;
@@ -189,7 +190,9 @@ void drop_unused_axes(Op& op) {
 bool covers(const Access& access, const Shape& shape, const std::vector<Axis>& axes) {
   std::vector<char> seen(axes.size(), 0);
   for (std::size_t d = 0; d < access.size(); ++d) {
-    if (access[d].offset != 0 || extent_of(access[d], axes) != shape[d]) return false;
+    if (!ask_equal(access[d].offset, 0)) return false;
+    const std::optional<Size> extent = extent_of(access[d], axes);
+    if (!extent || !ask_equal(*extent, shape[d])) return false;
     for (const DimIndex::Term& term : access[d].terms) {
       if (std::exchange(seen[static_cast<std::size_t>(term.axis)], 1)) return false;
     }
@@ -201,7 +204,7 @@ Range range_of(const DimIndex& dim, const std::vector<Axis>& axes) {
   Range range{dim.offset, dim.offset};
   for (const DimIndex::Term& term : dim.terms) {
     const Size size = axes[static_cast<std::size_t>(term.axis)].size;
-    if (size == 0) return {};
+    if (ask_equal(size, 0)) return {};
     (goes_backwards(term) ? range.first : range.last) += term.coefficient * (size - 1);
   }
   return range;
@@ -260,8 +263,8 @@ bool stays_inside(const Access& access, const Shape& shape, const std::vector<Ax
 bool meets_once(const Access& access, const std::vector<Axis>& axes) {
   std::vector<char> known(axes.size(), 0);
   for (std::size_t a = 0; a < axes.size(); ++a) {
-    if (axes[a].size == 0) return true;
-    known[a] = axes[a].size == 1;
+    if (ask_equal(axes[a].size, 0)) return true;
+    known[a] = ask_equal(axes[a].size, 1);
   }
   const auto size = [&](const DimIndex::Term& term) {
     return axes[static_cast<std::size_t>(term.axis)].size;
@@ -273,7 +276,7 @@ bool meets_once(const Access& access, const std::vector<Axis>& axes) {
     for (const DimIndex& dim : access) {
       std::vector<DimIndex::Term> unknown;
       for (const DimIndex::Term& term : dim.terms) {
-        if (term.coefficient != 0 && !known[static_cast<std::size_t>(term.axis)])
+        if (!ask_equal(term.coefficient, 0) && !known[static_cast<std::size_t>(term.axis)])
           unknown.push_back(term);
       }
       for (DimIndex::Term& term : unknown) {

@@ -9,6 +9,7 @@
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
 #include "graph/spread.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -140,7 +141,7 @@ class CallGraph {
     Shape one = shapes_[0];
     std::vector<ValueId> parts;
     for (std::size_t k = 0; k < values_.size(); ++k) {
-      if (!(shapes_[k] == one)) {
+      if (!ask_equal(shapes_[k], one)) {
         fail(ErrorKind::size, name(call_.op),
              "the tensors of a list differ in shape: " + one.to_string() + " in operand 1, " +
                  shapes_[k].to_string() + " in operand " + std::to_string(k + 1),
@@ -299,7 +300,9 @@ class CallGraph {
     std::vector<Axis> axes = s.axes;
     Access read, write = s.write;
     for (std::size_t d = 0; d < s.write.size(); ++d) {
-      const bool is_group = extent_of(s.write[d], s.axes) == s.shape[d] && s.write[d].offset == 0;
+      const std::optional<Size> extent = extent_of(s.write[d], s.axes);
+      const bool is_group =
+          extent && ask_equal(*extent, s.shape[d]) && ask_equal(s.write[d].offset, 0);
       if (!is_group) {
         write[d] = {0, {{static_cast<int>(axes.size()), 1}}};
         axes.push_back({"place", s.shape[d]});
@@ -414,12 +417,13 @@ class CallGraph {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       Size extent = 1;
       for (Size& n : pieces[i]) {
-        if (n == -1 && !open) {
+        if (ask_equal(n, -1) && !open) {
           open = &n;
           open_piece = i;
           continue;
         }
-        if (n == -1) complain(ErrorKind::inference, "the packed shapes have more than one -1");
+        if (ask_equal(n, -1))
+          complain(ErrorKind::inference, "the packed shapes have more than one -1");
         if (n < 0)
           complain(ErrorKind::value,
                    "a packed shape has the size " + to_string(n) + ", which is negative");
@@ -434,13 +438,13 @@ class CallGraph {
     }
     if (open) {
       Size others = 1;
-      for (Size n : pieces[open_piece]) others *= n == -1 ? Size(1) : n;
-      if (total > size || others == 0 || (size - total) % others != 0) {
+      for (Size n : pieces[open_piece]) others *= ask_equal(n, -1) ? Size(1) : n;
+      if (total > size || ask_equal(others, 0) || !ask_equal((size - total) % others, 0)) {
         complain(ErrorKind::divisibility, "the packed axis of size " + to_string(size) +
                                               " cannot be shared out to the packed shapes");
       }
       *open = (size - total) / others;
-    } else if (total != size) {
+    } else if (!ask_equal(total, size)) {
       complain(ErrorKind::size, "the packed shapes have " + to_string(total) +
                                     " elements along '*', operand 1 has " + to_string(size));
     }
@@ -540,7 +544,7 @@ std::vector<Shape> packed_shapes(const Pattern& pattern, std::span<const Shape> 
     const std::size_t middle = shape.rank() - p.named();
     packed.emplace_back(std::span(shape.begin() + p.before.size(), middle));
     const auto require_same = [&](const Term* term, Size mine, Size first) {
-      if (mine == first) return;
+      if (ask_equal(mine, first)) return;
       fail(ErrorKind::size, "pack",
            "axis '" + std::string(pattern.name_of(*term)) + "' has two sizes: " + to_string(first) +
                " in operand 1, " + to_string(mine) + " in operand " + std::to_string(k + 1),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "size/ask.hpp"
+
 namespace ein {
 
 void fail(ErrorKind kind, std::string_view op, const std::string& what, std::string_view pattern,

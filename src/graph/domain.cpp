@@ -4,6 +4,7 @@
 
 #include <ein/error.hpp>
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

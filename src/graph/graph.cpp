@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/fields.hpp"
 #include "graph/op_kinds.hpp"
+#include "size/ask.hpp"
 #include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -51,7 +52,7 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
     return axes[static_cast<std::size_t>(term.axis)];
   };
   std::string text;
-  if (dim.offset == 0 && extent_of(dim, axes)) {
+  if (ask_equal(dim.offset, 0) && extent_of(dim, axes)) {
     if (dim.terms.empty()) return "1";
     for (const DimIndex::Term& term : dim.terms)
       text += (text.empty() ? "" : " ") + axis(term).name;
@@ -59,10 +60,10 @@ std::string show(const DimIndex& dim, const std::vector<Axis>& axes) {
   }
   for (const DimIndex::Term& term : dim.terms) {
     if (!text.empty()) text += "+";
-    if (term.coefficient != 1) text += to_string(term.coefficient) + "*";
+    if (!ask_equal(term.coefficient, 1)) text += to_string(term.coefficient) + "*";
     text += axis(term).name;
   }
-  if (dim.offset != 0 || text.empty()) text += "+" + to_string(dim.offset);
+  if (!ask_equal(dim.offset, 0) || text.empty()) text += "+" + to_string(dim.offset);
   return "[" + text + "]";
 }
 
@@ -182,7 +183,7 @@ class Verifier {
     require(is_value(a.target) && is_value(a.value), "an assignment names no value");
     const Op &target = graph_.op(a.target), &value = graph_.op(a.value);
     require(target.kind == OpKind::input, "an assignment to what is no input");
-    require(target.dtype == value.dtype && target.shape == value.shape,
+    require(target.dtype == value.dtype && ask_equal(target.shape, value.shape),
             "an assignment of another dtype or shape");
   }
 
@@ -237,7 +238,7 @@ class Verifier {
       }
     }
     if (op.kind == OpKind::place && count > 1)
-      require(graph_.op(op.inputs[1]).shape == op.shape && op.reads[1] == op.write,
+      require(ask_equal(graph_.op(op.inputs[1]).shape, op.shape) && op.reads[1] == op.write,
               "what is written to has another shape than the result");
     if (op.kind == OpKind::place && writes_at) {
       require(op.dim >= 0 && static_cast<std::size_t>(op.dim) < op.write.size(),
@@ -277,7 +278,7 @@ class Verifier {
       bool empty = false;
       for (const DimIndex::Term& term : access[d].terms) {
         const Size size = op.axes[static_cast<std::size_t>(term.axis)].size;
-        empty |= size == 0;
+        empty |= ask_equal(size, 0);
         (goes_backwards(term) ? first : last) += term.coefficient * (size - 1);
       }
       require(access[d].offset >= 0 && (empty || (first >= 0 && last < shape[d])),
@@ -291,14 +292,14 @@ class Verifier {
     std::vector<char> seen(op.axes.size(), 0);
     for (std::size_t d = 0; d < op.write.size(); ++d) {
       if (op.kind == OpKind::scatter && static_cast<int>(d) == op.dim) continue;
-      require(op.write[d].offset == 0, "a result is written with an offset");
+      require(ask_equal(op.write[d].offset, 0), "a result is written with an offset");
       for (const DimIndex::Term& term : op.write[d].terms) {
         require(!std::exchange(seen[static_cast<std::size_t>(term.axis)], 1),
                 "an axis is written twice");
       }
       const std::optional<Size> extent = extent_of(op.write[d], op.axes);
       require(extent.has_value(), "a result is not written exactly once");
-      require(*extent == op.shape[d], "a result is not written whole");
+      require(ask_equal(*extent, op.shape[d]), "a result is not written whole");
     }
   }
 
@@ -356,9 +357,10 @@ class Verifier {
           require(has_right && !of_first && of_second && is_kept, "a right side that is none");
           break;
         case MatrixAxis::packed:
-          require(!of_first && !of_second && is_kept &&
-                      op.axes[a].size == packed_size(op.function, rows_of(op), columns_of(op)),
-                  "a packed dimension of another size than the parts");
+          require(
+              !of_first && !of_second && is_kept &&
+                  ask_equal(op.axes[a].size, packed_size(op.function, rows_of(op), columns_of(op))),
+              "a packed dimension of another size than the parts");
           break;
       }
     }
@@ -366,7 +368,7 @@ class Verifier {
     require(count(MatrixAxis::rows) == 1 && count(MatrixAxis::columns) == 1,
             "one axis of rows and one of columns are wanted");
     require(count(MatrixAxis::packed) == (row.is_packed ? 1 : 0), "parts of what has none");
-    require(!row.is_square || rows == columns, "a square matrix is wanted");
+    require(!row.is_square || ask_equal(rows, columns), "a square matrix is wanted");
   }
 
   void verify_reshard(const Op& op) const {
@@ -425,11 +427,11 @@ class Verifier {
         if (static_cast<int>(d) == op.dim) {
           total += part.shape[d];
         } else {
-          require(part.shape[d] == op.shape[d], "concat of unlike shapes");
+          require(ask_equal(part.shape[d], op.shape[d]), "concat of unlike shapes");
         }
       }
     }
-    require(total == op.shape[static_cast<std::size_t>(op.dim)], "concat of another size");
+    require(ask_equal(total, op.shape[static_cast<std::size_t>(op.dim)]), "concat of another size");
   }
 
   const Graph& graph_;

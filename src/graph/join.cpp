@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/build.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -104,7 +105,7 @@ class MatrixBuild {
       b_.complain(ErrorKind::overflow, "scratch memory for matrices of shape " + written +
                                            " needs more than 2^63 - 1 bytes");
     }
-    if (info(function_).is_square && size(rows_) != size(columns_)) {
+    if (info(function_).is_square && !ask_equal(size(rows_), size(columns_))) {
       std::vector<Mark> marks = b_.marks_of_brackets();
       marks.resize(2);  // those of the first operand
       b_.complain(ErrorKind::size,

@@ -1,6 +1,7 @@
 #include <ein/detail/pattern_message.hpp>
 
 #include "graph/diagnostic.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

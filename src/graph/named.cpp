@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "size/ask.hpp"
+
 namespace ein {
 
 using grammar::Term;

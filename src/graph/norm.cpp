@@ -1,6 +1,7 @@
 // layer_norm and rms_norm.
 #include "graph/named.hpp"
 #include "graph/squares.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -19,7 +20,7 @@ NamedValue inverse_root_mean(NamedBuild& b, const NamedValue& values) {
 NamedValue weight(const NamedBuild& b, std::size_t k, std::string_view what) {
   const Place place = b.marked();
   const OperandType& type = b.operand_type(k);
-  if (!(place.shape == type.shape)) {
+  if (!ask_equal(place.shape, type.shape)) {
     b.complain(ErrorKind::shape,
                std::string(what) + " has shape " + type.shape.to_string() +
                    ", the axes in brackets have " + place.shape.to_string(),

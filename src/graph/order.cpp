@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -27,13 +28,13 @@ Graph build_argmax(NamedBuild& b) {
   const Place rows = b.unmarked();
   Size size = 1;
   for (const Size marked : b.marked_sizes()) size *= marked;
-  if (size == 0 && numel(rows.shape) > 0) {
+  if (ask_equal(size, 0) && numel(rows.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no position among no elements",
                b.marks_of_brackets());
   }
   // Exact for positions up to 2^53 and for every element.
   const DType compute = is_floating(b.dtype()) ? DType::f64 : compute_type(b.dtype());
-  if (size == 0) return b.finish({b.map({}, Ex::integer(0), rows, DType::i64, compute)});
+  if (ask_equal(size, 0)) return b.finish({b.map({}, Ex::integer(0), rows, DType::i64, compute)});
   const NamedValue extreme = b.reduce(b.how(), b.operand(0), rows, b.dtype());
   const Ex x = Ex::input(0);
   const Ex is_it = Ex::apply(ScalarOp::logical_or, Ex::apply(ScalarOp::eq, x, Ex::input(1)),
@@ -60,7 +61,7 @@ Graph build_logcumsumexp(NamedBuild& b) {
   const Place all = b.full();
   const int axis = b.marked_axis();
   const std::vector<Axis>& axes = b.solved().axes;
-  if (numel(all.shape) == 0) return b.finish({b.reindex(b.operand(0), all, axes)});
+  if (ask_equal(numel(all.shape), 0)) return b.finish({b.reindex(b.operand(0), all, axes)});
   const auto scan = [&](const std::vector<NamedValue>& from, Combine how) {
     Op op = op_of(OpKind::scan, from, all, DType::f64);
     op.combine = how;

@@ -1,5 +1,6 @@
 // gather, scatters and one_hot: integers as positions along an axis.
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

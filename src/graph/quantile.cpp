@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 #include "size/size_scope.hpp"
 
 namespace ein {
@@ -71,7 +72,7 @@ Graph build_quantile(NamedBuild& b) {
   }
   // Also for no results: what has no order is an Error whatever its sizes.
   const NamedValue order = b.argsort(false);
-  if (numel(place.shape) == 0) {
+  if (ask_equal(numel(place.shape), 0)) {
     Op nothing = op_of(OpKind::map, {}, place, dtype);
     nothing.expr = Ex(0.0);
     nothing.compute = compute;
@@ -79,7 +80,7 @@ Graph build_quantile(NamedBuild& b) {
     nothing.axes[static_cast<std::size_t>(axis)].size = static_cast<std::int64_t>(quantiles.size());
     return b.finish({b.add(std::move(nothing))});
   }
-  if (b.size_of_axis(axis) == 0) {
+  if (ask_equal(b.size_of_axis(axis), 0)) {
     b.complain(ErrorKind::reduction, "there is no quantile of no elements", b.marks_of_brackets());
   }
   const std::int64_t last = number_at_hand(b.size_of_axis(axis)) - 1;

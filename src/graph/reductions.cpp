@@ -9,6 +9,7 @@
 #include <ein/detail/result_dtype.hpp>
 #include "graph/build.hpp"
 #include "graph/squares.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -64,7 +65,8 @@ class Build {
     return Ex::input(static_cast<int>(inputs.size()) - 1) * points_of(others);
   }
   bool has_elements() const {
-    return std::none_of(reduced_.begin(), reduced_.end(), [](Size size) { return size == 0; });
+    return std::none_of(reduced_.begin(), reduced_.end(),
+                        [](Size size) { return ask_equal(size, 0); });
   }
   /// The dtype of the result, and that of partial results.
   DType dtype() const { return dtype_; }
@@ -339,7 +341,7 @@ constexpr std::int64_t most_positions = 1 << 16;
 /// A size as a number. A formula gets a guard for each number up to its own.
 Size as_number(Size size) {
   for (std::int64_t n = 0; !size.is_number() && n < most_positions; ++n) {
-    if (size == n) return n;
+    if (ask_equal(size, n)) return n;
   }
   return size;
 }
@@ -350,7 +352,7 @@ bool has_empty_window(const DimIndex& dim, const Solved& solved, Size length) {
   DimIndex kept{dim.offset, {}}, reduced;
   Size step = 0;
   for (const DimIndex::Term& term : dim.terms) {
-    if (solved.axes[static_cast<std::size_t>(term.axis)].size == 0) return false;
+    if (ask_equal(solved.axes[static_cast<std::size_t>(term.axis)].size, 0)) return false;
     const bool is_kept = uses(solved.write, term.axis);
     (is_kept ? kept : reduced).terms.push_back(term);
     if (is_kept) continue;
@@ -416,7 +418,7 @@ void require_defined(Reduction reduction, DType dtype, const Solved& solved,
   if (solved.has_braces) require_windows(reduction, solved, pattern, shape);
   const bool has_identity = reduction != Reduction::max && reduction != Reduction::min &&
                             reduction != Reduction::nanmax && reduction != Reduction::nanmin;
-  if (has_identity || numel(solved.shape) == 0) return;
+  if (has_identity || ask_equal(numel(solved.shape), 0)) return;
   for (std::size_t a = 0; a < solved.axes.size(); ++a) {
     if (solved.axes[a].size > 0 || uses(solved.write, static_cast<int>(a))) continue;
     const std::string& axis = solved.axes[a].name;

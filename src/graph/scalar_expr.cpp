@@ -6,6 +6,7 @@
 
 #include <ein/dtype.hpp>
 #include "graph/fields.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

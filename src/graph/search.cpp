@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -35,7 +36,7 @@ NamedValue count_before(NamedBuild& b, const NamedValue& sorted, const NamedValu
   const auto dim = static_cast<std::size_t>(b.marked_dim(sorted.access));
   const Ex position = Ex::input(2);
   NamedValue found = map({}, Ex::integer(0), DType::i64);
-  std::int64_t widest = size == 0 ? 0 : 1;
+  std::int64_t widest = ask_equal(size, 0) ? 0 : 1;
   while (widest > 0 && widest <= size - widest) widest *= 2;
   for (std::int64_t width = widest; width > 0; width /= 2) {
     const Ex next = position + Ex::integer(width);
@@ -78,10 +79,10 @@ Graph build_multinomial(NamedBuild& b) {
     op.axes = axes;
     return b.add(std::move(op));
   };
-  if (b.operand_count() != 2 || !(b.operand_type(1).shape == result.shape))
+  if (b.operand_count() != 2 || !ask_equal(b.operand_type(1).shape, result.shape))
     b.complain(ErrorKind::shape, "a uniform number for each draw is wanted");
   const NamedValue uniform{1, result.access};
-  if (b.size_of_axis(axis) == 0) {
+  if (ask_equal(b.size_of_axis(axis), 0)) {
     if (numel(result.shape) > 0)
       b.complain(ErrorKind::reduction, "there are no elements to draw from", b.marks_of_brackets());
     Op none = op_of(OpKind::map, {uniform}, result, DType::i64);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -66,7 +67,7 @@ NamedValue rolled(NamedBuild& b, const Resized& from, std::span<const Shift> shi
 
 /// `shift` modulo an axis's size.
 Size moved_by(Size shift, Size size) {
-  if (size == 0) return 0;
+  if (ask_equal(size, 0)) return 0;
   if (shift >= 0 && shift < size) return shift;
   if (shift < 0 && shift > -size) return shift + size;
   const Size rest = shift % size;
@@ -111,12 +112,13 @@ void require_padding(const NamedBuild& b, std::size_t dim, Size count) {
                b.marks_of_brackets());
   };
   if (count < 0) complain("at least 0 are wanted");
-  if (count == 0) return;
+  if (ask_equal(count, 0)) return;
   if (mode == PadMode::reflect && count >= size)
     complain("PadMode::reflect adds fewer than the axis has");
   if (mode == PadMode::wrap && count > size)
     complain("PadMode::wrap adds no more than the axis has");
-  if (mode == PadMode::replicate && size == 0) complain("PadMode::replicate has none to repeat");
+  if (mode == PadMode::replicate && ask_equal(size, 0))
+    complain("PadMode::replicate has none to repeat");
 }
 
 }  // namespace
@@ -140,7 +142,7 @@ Graph build_roll(NamedBuild& b) {
   std::vector<Shift> shifts;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const Size shift = moved_by(by[i], x.place.shape[dims[i]]);
-    if (shift != 0) shifts.push_back({dims[i], shift});
+    if (!ask_equal(shift, 0)) shifts.push_back({dims[i], shift});
   }
   if (shifts.empty()) return b.finish({copied(b, x)});
   // Two pieces for each axis: of many axes that would be too many at once.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -23,7 +24,7 @@ Exponentials exponentials(NamedBuild& b) {
 }
 
 /// Rows without elements have no maximum, and no results either.
-bool is_empty(const NamedBuild& b) { return numel(b.full().shape) == 0; }
+bool is_empty(const NamedBuild& b) { return ask_equal(numel(b.full().shape), 0); }
 Graph finish_empty(NamedBuild& b) {
   return b.finish({b.map({b.operand(0)}, Ex::input(0), b.full(), b.dtype(), b.wide())});
 }
@@ -180,7 +181,8 @@ Graph build_cross_entropy(NamedBuild& b) {
   const Place& each = entropy.each();
   const Place result = b.call().pattern.has_arrow() ? b.result() : Place{};
   const std::vector<Size> marked = b.marked_sizes();
-  if (std::find(marked.begin(), marked.end(), 0) != marked.end() && numel(each.shape) > 0) {
+  const auto is_zero = [](Size size) { return ask_equal(size, 0); };
+  if (std::any_of(marked.begin(), marked.end(), is_zero) && numel(each.shape) > 0) {
     b.complain(ErrorKind::reduction, "there is no target among no elements", b.marks_of_brackets());
   }
   std::vector<Size> averaged;  // losses for each result

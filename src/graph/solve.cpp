@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "size/ask.hpp"
+
 namespace ein {
 namespace {
 
@@ -177,7 +179,7 @@ class Solver {
                   ", which is negative",
               {{place_of(size.name), to_string(size.size)}});
       }
-      if (axis->size && *axis->size != size.size) {
+      if (axis->size && !ask_equal(*axis->size, size.size)) {
         raise(ErrorKind::axis_argument,
               "axis '" + axis->name + "' has two sizes: " + to_string(*axis->size) +
                   " in the pattern, " + to_string(size.size) + " in the call",
@@ -197,7 +199,7 @@ class Solver {
       a.source = {operand(k), span};
       return;
     }
-    if (*a.size == size) return;
+    if (ask_equal(*a.size, size)) return;
     std::vector<Mark> marks{{span, to_string(size)}};
     const bool is_anonymous = a.name[0] >= '0' && a.name[0] <= '9';
     if (is_anonymous && a.source.span && *a.source.span == span) {
@@ -220,7 +222,7 @@ class Solver {
         if (axis_of_[i] >= 0) learn(axis_of_[i], size, k, is_brace(i) ? term.size_name : term.span);
         const bool is_one =
             term.kind == TermKind::number || (term.kind == TermKind::group && term.next == i + 1);
-        if (axis_of_[i] < 0 && is_one && size != 1) {
+        if (axis_of_[i] < 0 && is_one && !ask_equal(size, 1)) {
           raise(ErrorKind::size,
                 "an axis of size 1 is wanted, " + operand(k) + " has " + to_string(size) + " there",
                 {{term.span, to_string(size)}});
@@ -273,8 +275,8 @@ class Solver {
 
   void stretch(int axis, Size size, std::size_t k, SourceSpan span) {
     Unknown& a = axes_[static_cast<std::size_t>(axis)];
-    if (a.size && (is_one(size) || *a.size == size || size == 1)) return;
-    if (a.size && *a.size != 1) {
+    if (a.size && (is_one(size) || ask_equal(*a.size, size) || ask_equal(size, 1))) return;
+    if (a.size && !ask_equal(*a.size, 1)) {
       raise(ErrorKind::size,
             "'...' does not broadcast: " + to_string(*a.size) + " in " + a.source.where + ", " +
                 to_string(size) + " in " + operand(k),
@@ -390,12 +392,12 @@ class Solver {
                "the sizes of the axes of " + text_of(group) + " multiply to more than 63 bits", "");
     }
     if (factors.unknowns == 0) {
-      if (factors.known == group.size) return false;
+      if (ask_equal(factors.known, group.size)) return false;
       complain(ErrorKind::size, text_of(group) + " is " + known + " by its axes",
                ", " + size + " in " + operand(group.operand));
     }
-    if (factors.known == 0 && group.size == 0) return false;
-    if (factors.known == 0 || group.size % factors.known != 0) {
+    if (ask_equal(factors.known, 0) && ask_equal(group.size, 0)) return false;
+    if (ask_equal(factors.known, 0) || !ask_equal(group.size % factors.known, 0)) {
       complain(ErrorKind::divisibility,
                "axis " + text_of(group) + " of size " + size + " in " + operand(group.operand) +
                    " cannot be split: " + known + " does not divide it",
@@ -477,12 +479,12 @@ class Solver {
       return true;
     }
     if (!term.has_members()) {
-      if (*size_if_known(dim, i) != size) by_its_pieces(*size_if_known(dim, i), "");
+      if (!ask_equal(*size_if_known(dim, i), size)) by_its_pieces(*size_if_known(dim, i), "");
       return false;
     }
     const Members members = members_of(dim, i);
     if (members.unknowns == 0) {
-      if (members.known != size) by_its_pieces(members.known, "");
+      if (!ask_equal(members.known, size)) by_its_pieces(members.known, "");
       return false;
     }
     if (term.kind == TermKind::sum) {
@@ -490,8 +492,8 @@ class Solver {
       return members.unknowns == 1 && !is_axis &&
              divide(dim, members.unknown_at, size - members.known);
     }
-    if (members.unknowns > 1 || (members.known == 0 && size == 0)) return false;
-    if (members.known == 0 || size % members.known != 0) {
+    if (members.unknowns > 1 || (ask_equal(members.known, 0) && ask_equal(size, 0))) return false;
+    if (ask_equal(members.known, 0) || !ask_equal(size % members.known, 0)) {
       complain(ErrorKind::divisibility,
                "axis " + quoted(pattern_.text_of(term.span)) + " of size " + to_string(size) +
                    " in " + operand(dim.operand) + " cannot be split: " + to_string(members.known) +
@@ -541,7 +543,7 @@ class Solver {
       else
         same->coefficient += term.coefficient;
     }
-    std::erase_if(sum.terms, [](const DimIndex::Term& t) { return t.coefficient == 0; });
+    std::erase_if(sum.terms, [](const DimIndex::Term& t) { return ask_equal(t.coefficient, 0); });
     return sum;
   }
   [[noreturn]] void raise_overflow(std::uint32_t brace) const {
@@ -559,7 +561,7 @@ class Solver {
     Size reach = 0;
     for (const DimIndex::Term& term : sum.terms) {
       const std::optional<Size>& size = axes_[static_cast<std::size_t>(term.axis)].size;
-      if (term.axis == without || !size || *size == 0) continue;
+      if (term.axis == without || !size || ask_equal(*size, 0)) continue;
       Size steps = *size - 1;
       constexpr std::int64_t most = std::int64_t{1} << 61;
       const bool overflows = multiply_overflows(absolute(term.coefficient), steps, steps) ||
@@ -606,7 +608,8 @@ class Solver {
       }
       const Size room = brace.size - 1 + after_begin(sum.constant) - sum.constant -
                         reach_of(brace.term, sum, axis);
-      const bool is_empty = brace.size == 0 && sum.constant == 0 && room == -1;
+      const bool is_empty =
+          ask_equal(brace.size, 0) && ask_equal(sum.constant, 0) && ask_equal(room, -1);
       if (room < 0 && !is_empty) raise_nothing_read(brace, sum, axis);
       const Size size = is_empty ? Size(0) : room / absolute(term->coefficient) + 1;
       if (!most || size < most->size) most = Most{size, brace};
@@ -672,7 +675,7 @@ class Solver {
       const Size last = sum.constant + reach_of(brace.term, sum);
       const bool is_empty =
           std::any_of(sum.terms.begin(), sum.terms.end(),
-                      [&](const DimIndex::Term& t) { return size_of_axis(t.axis) == 0; });
+                      [&](const DimIndex::Term& t) { return ask_equal(size_of_axis(t.axis), 0); });
       if (is_empty) return;
       if (last < 0 || sum.constant > brace.size - 1) raise_nothing_read(brace, sum, -1);
       if (op_ == Operation::rearrange && (sum.constant < 0 || last > brace.size - 1))
@@ -697,7 +700,7 @@ class Solver {
     DimIndex dim{sum.constant, sum.terms};
     for (const DimIndex::Term& term : dim.terms) {
       const Size size = size_of_axis(term.axis);
-      if (term.coefficient < 0 && !(size == 0)) dim.offset -= term.coefficient * (size - 1);
+      if (term.coefficient < 0 && !ask_equal(size, 0)) dim.offset -= term.coefficient * (size - 1);
     }
     if (axis_of_[brace] >= 0) return {std::move(dim), size_of_axis(axis_of_[brace])};
     return {std::move(dim), sum.constant - after_begin(sum.constant) + 1 + reach};
@@ -774,7 +777,7 @@ class Solver {
       }
       for (; e < ellipsis_dims_[k].size(); ++e) {
         const int axis = ellipsis_dims_[k][e];
-        const bool stretched = shapes_[k][read.size()] != size_of_axis(axis);
+        const bool stretched = !ask_equal(shapes_[k][read.size()], size_of_axis(axis));
         read.push_back(stretched ? DimIndex{} : DimIndex{0, {{axis, 1}}});
       }
     });

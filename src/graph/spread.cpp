@@ -4,6 +4,7 @@
 
 #include "ein/grammar/parse.hpp"
 #include "ein/grammar/spread.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "graph/named.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -12,7 +13,7 @@ int axis_of(const Place& place, std::size_t dim) { return place.access[dim].term
 /// The row and the column at which the diagonal with column - row = offset begins.
 std::pair<Size, Size> beginning(Size offset) {
   if (offset >= 0) return {0, offset};
-  return {offset == INT64_MIN ? Size(INT64_MAX) : -offset, 0};
+  return {ask_equal(offset, INT64_MIN) ? Size(INT64_MAX) : -offset, 0};
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ Graph build_diagonal(NamedBuild& b) {
   const Size count = std::max<Size>(std::min(rows, columns), 0);
   const int axis = axis_of(place, dims[0]);
   NamedValue x = b.operand(0);
-  const bool is_empty = count == 0;
+  const bool is_empty = ask_equal(count, 0);
   x.access[dims[0]] = {is_empty ? Size(0) : first_row, {{axis, 1}}};
   x.access[dims[1]] = {is_empty ? Size(0) : first_column, {{axis, 1}}};
   place.access.erase(place.access.begin() + static_cast<std::ptrdiff_t>(dims[1]));

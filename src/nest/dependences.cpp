@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

@@ -4,6 +4,7 @@
 
 #include "graph/fields.hpp"
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -143,7 +144,7 @@ void simplify(LoopNest& nest) {
     if (!reduced) std::fill(nest.output.strides.begin(), nest.output.strides.end(), 0);
   }
   for (std::size_t a = nest.axes.size(); a-- > 0;) {
-    if (nest.axes[a].size == 1 && !nest.axes[a].ordered && !asks_index(nest, a))
+    if (ask_equal(nest.axes[a].size, 1) && !nest.axes[a].ordered && !asks_index(nest, a))
       erase_axis(nest, a);
   }
   // Any outer axis may join any inner one of its kind, not just its neighbour in the list.

@@ -9,6 +9,7 @@
 
 #include "cpu/level.hpp"
 #include "nest/quantile.hpp"
+#include "size/ask.hpp"
 
 namespace ein::random {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "nest/attention.hpp"
 #include "nest/nest.hpp"
+#include "size/ask.hpp"
 #include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -92,7 +93,7 @@ class Verifier {
     verify(nest, nest.output);
     if (nest.writes_at_position()) verify_one_position(nest);
     for (std::size_t a = 0; a < nest.axes.size(); ++a)
-      require(!nest.axes[a].reduced || nest.output.strides[a] == 0,
+      require(!nest.axes[a].reduced || ask_equal(nest.output.strides[a], 0),
               "the output moves along a reduced axis");
 
     require(!nest.body.steps.empty(), "no body");
@@ -103,7 +104,7 @@ class Verifier {
       if (step.op != ScalarOp::input || step.which == 0) continue;
       const Operand& read = nest.inputs[static_cast<std::size_t>(step.which)];
       for (std::size_t a = 0; a < nest.axes.size(); ++a)
-        require(!nest.axes[a].reduced || read.strides[a] == 0,
+        require(!nest.axes[a].reduced || ask_equal(read.strides[a], 0),
                 "what an epilogue reads moves along a reduced axis");
     }
   }
@@ -122,8 +123,9 @@ class Verifier {
       const bool is_loop = role == MatrixAxis::batch || role == MatrixAxis::right;
       require(!nest.axes[a].reduced && nest.axes[a].ordered == !is_loop,
               "the axes of matrices are ordered");
-      require(role != MatrixAxis::right || (row.operands == 2 && (is_one(nest.axes[a].size) ||
-                                                                  nest.inputs[0].strides[a] == 0)),
+      require(role != MatrixAxis::right ||
+                  (row.operands == 2 &&
+                   (is_one(nest.axes[a].size) || ask_equal(nest.inputs[0].strides[a], 0))),
               "a matrix moves along the right sides");
     }
     const auto count = [&](MatrixAxis role) { return counts[static_cast<std::size_t>(role)]; };
@@ -151,7 +153,7 @@ class Verifier {
                 nest.output.dtype == nest.inputs[0].dtype,
             "what is written at a position is an input as it is");
     for (const Size stride : nest.inputs[1].strides)
-      require(stride == 0, "several positions of what is not combined");
+      require(ask_equal(stride, 0), "several positions of what is not combined");
   }
 
   void verify(const LoopNest& nest, const ScalarExpr& expr, std::size_t inputs) const {
@@ -193,7 +195,7 @@ class Verifier {
     for (const Size size : result.shape) axes.push_back({"", size});
     verify_place(result.operand(), axes);
     require(!program_.buffers[index(result.buffer)].is_local, "lies in a local buffer");
-    require(holds_values[index(result.buffer)] || numel(result.shape) == 0,
+    require(holds_values[index(result.buffer)] || ask_equal(numel(result.shape), 0),
             "lies in a buffer that nothing has written");
   }
 
@@ -231,7 +233,7 @@ class Verifier {
   void verify(const Program::Group& group) const {
     require(group.each == 0 || group.count % group.each == 0, "nests beyond a whole repetition");
     require(group.blocks >= 1 && group.at_once >= 1, "no blocks");
-    require(group.axes.empty() ? group.blocks == 1 : group.axes.size() == group.count,
+    require(group.axes.empty() ? ask_equal(group.blocks, 1) : group.axes.size() == group.count,
             "one axis per nest is wanted to cut it into blocks");
     const auto nest = [&](std::size_t i) -> const LoopNest& {
       return program_.nests[group.first + i];
@@ -239,13 +241,13 @@ class Verifier {
     for (std::size_t i = 0; i < group.axes.size(); ++i) {
       require(group.axes[i] < nest(i).axes.size(), "blocks of no axis");
       const LoopNest::NestAxis& cut = nest(i).axes[group.axes[i]];
-      require(!cut.reduced && !cut.ordered && cut.size % group.blocks == 0,
+      require(!cut.reduced && !cut.ordered && ask_equal(cut.size % group.blocks, 0),
               "an axis does not fall into blocks");
     }
     for (std::size_t a = 0; a < group.row_axes.value_or(0); ++a) {
       for (std::size_t i = 0; i < group.count; ++i) {
         require(a < nest(i).axes.size() && !nest(i).axes[a].reduced &&
-                    nest(i).axes[a].size == nest(0).axes[a].size,
+                    ask_equal(nest(i).axes[a].size, nest(0).axes[a].size),
                 "nests do not share their rows");
       }
     }

@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "nest/nest.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

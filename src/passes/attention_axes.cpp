@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "size/ask.hpp"
+
 namespace ein::attention {
 namespace {
 
@@ -25,17 +27,18 @@ class Description {
 
   /// The axes of the matrix, from the innermost: where any nest has a boundary there is one.
   bool find_axes() {
-    if (*match_.boundaries.rbegin() != match_.elements) return false;
+    if (!ask_equal(*match_.boundaries.rbegin(), match_.elements)) return false;
     for (auto at = match_.boundaries.begin(); std::next(at) != match_.boundaries.end(); ++at) {
-      if (*std::next(at) % *at != 0) return false;
+      if (!ask_equal(*std::next(at) % *at, 0)) return false;
       axes_.push_back({*at, *std::next(at) / *at});
     }
-    if (axes_.front() != std::pair{Size{1}, match_.keys}) return false;
+    if (!ask_equal(axes_.front(), {1, match_.keys})) return false;
     // Of those along which keys and values stand still, the one that is masked along, or the
     // longest.
     for (std::size_t i = 1; i < axes_.size(); ++i) {
-      if (match_.query && axes_[i] != *match_.query) continue;
-      if (stride_of(match_.k[0], i) != 0 || stride_of(match_.v[0], i) != 0) continue;
+      if (match_.query && !ask_equal(axes_[i], *match_.query)) continue;
+      if (!ask_equal(stride_of(match_.k[0], i), 0) || !ask_equal(stride_of(match_.v[0], i), 0))
+        continue;
       if (query_axis_ == 0 || axes_[i].second > axes_[query_axis_].second) query_axis_ = i;
     }
     return query_axis_ != 0;
@@ -43,7 +46,7 @@ class Description {
 
   std::size_t axis_of(const Part& part, std::size_t i) const {
     std::size_t a = 0;
-    while (part.matrix[a] == 0 || part.matrix[a] > axes_[i].first ||
+    while (ask_equal(part.matrix[a], 0) || part.matrix[a] > axes_[i].first ||
            axes_[i].first >= part.matrix[a] * nest(part.nest).axes[a].size)
       ++a;
     return a;
@@ -85,7 +88,8 @@ class Description {
   std::optional<Operand> operand(const std::vector<Part>& parts, std::size_t last) const {
     const Operand first = operand(parts[0], last);
     for (const Part& part : parts) {
-      if (operand(part, last) != first || depth_of(part) != depth_of(parts[0])) return std::nullopt;
+      if (operand(part, last) != first || !ask_equal(depth_of(part), depth_of(parts[0])))
+        return std::nullopt;
     }
     return first;
   }
@@ -127,8 +131,9 @@ class Description {
     a.function = match_.scores->function;
     for (const Part& part : match_.operands) a.operands.push_back(operand_beside(part));
     const std::size_t query = a.axes.size() - 4, key = query + 1;
-    if (q->strides[key] != 0 || k->strides[query] != 0 || v->strides[query] != 0 ||
-        a.out.strides[key] != 0 || depth_of(*match_.out) != width || !sums_along_keys(*match_.out))
+    if (!ask_equal(q->strides[key], 0) || !ask_equal(k->strides[query], 0) ||
+        !ask_equal(v->strides[query], 0) || !ask_equal(a.out.strides[key], 0) ||
+        !ask_equal(depth_of(*match_.out), width) || !sums_along_keys(*match_.out))
       return std::nullopt;
     if (!match_.backward.empty() && !add_gradients(a, query, key)) return std::nullopt;
     return a;
@@ -140,25 +145,27 @@ class Description {
     // The gradients' nests do not read the result: what a caller's tensor holds may change before.
     if (static_cast<std::size_t>(a.out.buffer) < program_.input_count) return false;
     const auto dout = operand(match_.dout, 1);
-    if (!dout || dout->strides[key] != 0 || depth_of(match_.dout[0]) != depth_of(match_.v[0]))
+    if (!dout || !ask_equal(dout->strides[key], 0) ||
+        !ask_equal(depth_of(match_.dout[0]), depth_of(match_.v[0])))
       return false;
     const ScoreGradient gradient = match_.gradient.value_or(ScoreGradient{});
     Attention::Gradients g{
         gradient.scale, gradient.slope, *dout, row_operand(match_.delta), {}, {}, {}};
     if (match_.dq) {
       g.dq = operand(*match_.dq, 0);
-      if (!sums_along_keys(*match_.dq) || depth_of(*match_.dq) != depth_of(match_.q[0]))
+      if (!sums_along_keys(*match_.dq) || !ask_equal(depth_of(*match_.dq), depth_of(match_.q[0])))
         return false;
     }
     for (const auto& [part, to, like] :
          {std::tuple{&match_.dk, &g.dk, &match_.k[0]}, {&match_.dv, &g.dv, &match_.v[0]}}) {
       if (!*part) continue;
       *to = operand(**part, part == &match_.dv);
-      if ((*to)->strides[query] != 0 || depth_of(**part) != depth_of(*like)) return false;
+      if (!ask_equal((*to)->strides[query], 0) || !ask_equal(depth_of(**part), depth_of(*like)))
+        return false;
       // Summed along the queries, and where keys and values stand still.
       for (std::size_t i = 0; i < axes_.size(); ++i) {
-        const bool still = stride_of(match_.k[0], i) == 0;
-        if (still != (stride_of(match_.v[0], i) == 0) || is_reduced(**part, i) != still)
+        const bool still = ask_equal(stride_of(match_.k[0], i), 0);
+        if (still != ask_equal(stride_of(match_.v[0], i), 0) || is_reduced(**part, i) != still)
           return false;
       }
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "size/ask.hpp"
+
 namespace ein::attention {
 namespace {
 
@@ -17,14 +19,15 @@ bool is_float(DType dtype) {
 bool covers(const LoopNest& nest, const Strides& strides, Size unit, Size elements) {
   std::map<Size, Size> sizes;
   for (std::size_t a = 0; a < strides.size(); ++a) {
-    if (strides[a] != 0 && !sizes.emplace(strides[a], nest.axes[a].size).second) return false;
+    if (!ask_equal(strides[a], 0) && !sizes.emplace(strides[a], nest.axes[a].size).second)
+      return false;
   }
   Size expected = unit;
   for (const auto& [stride, size] : sizes) {
-    if (stride != expected) return false;
+    if (!ask_equal(stride, expected)) return false;
     expected *= size;
   }
-  return expected == elements;
+  return ask_equal(expected, elements);
 }
 
 bool is_plain(const LoopNest& nest) {
@@ -95,18 +98,19 @@ class Matcher {
 
   // --- the matrix ---
 
-  bool is_matrix(int buffer) const { return elements_of(buffer) == found_.elements; }
+  bool is_matrix(int buffer) const { return ask_equal(elements_of(buffer), found_.elements); }
   Size elements_of(int buffer) const {
     return program_.buffers[static_cast<std::size_t>(buffer)].elements;
   }
 
   /// Whether an operand is, at each point, of the row that the matrix is at.
   bool is_row_of(const LoopNest& nest, const Operand& operand, const Strides& matrix) const {
-    if (operand.offset != 0) return false;
+    if (!ask_equal(operand.offset, 0)) return false;
     for (std::size_t a = 0; a < matrix.size(); ++a) {
-      if (matrix[a] == 1
-              ? nest.axes[a].size != found_.keys || operand.strides[a] != 0
-              : matrix[a] % found_.keys != 0 || operand.strides[a] != matrix[a] / found_.keys)
+      if (ask_equal(matrix[a], 1)
+              ? !ask_equal(nest.axes[a].size, found_.keys) || !ask_equal(operand.strides[a], 0)
+              : !ask_equal(matrix[a] % found_.keys, 0) ||
+                    !ask_equal(operand.strides[a], matrix[a] / found_.keys))
         return false;
     }
     return true;
@@ -119,19 +123,19 @@ class Matcher {
   std::optional<MatrixProduct> matrix_product(std::size_t n) const {
     const LoopNest& p = nest(n);
     const Strides& matrix = p.output.strides;
-    if (!is_plain(p) || !is_product(p) || p.output.offset != 0) return std::nullopt;
+    if (!is_plain(p) || !is_product(p) || !ask_equal(p.output.offset, 0)) return std::nullopt;
     std::vector<std::size_t> depth;
     std::size_t key = p.axes.size();
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
       if (p.axes[a].reduced) depth.push_back(a);
-      if (matrix[a] == 1) key = a;
+      if (ask_equal(matrix[a], 1)) key = a;
     }
     if (depth.size() != 1 || key == p.axes.size() ||
         !covers(p, matrix, 1, elements_of(p.output.buffer)))
       return std::nullopt;
-    const bool turned = p.inputs[0].strides[key] != 0;
+    const bool turned = !ask_equal(p.inputs[0].strides[key], 0);
     const Operand &rows = p.inputs[turned], &columns = p.inputs[!turned];
-    if (rows.strides[key] != 0 || columns.strides[key] == 0) return std::nullopt;
+    if (!ask_equal(rows.strides[key], 0) || ask_equal(columns.strides[key], 0)) return std::nullopt;
     return MatrixProduct{{n, &rows, matrix, depth[0]}, {n, &columns, matrix, depth[0]}};
   }
 
@@ -140,10 +144,10 @@ class Matcher {
     if (!scores) return false;
     const LoopNest& p = nest(n);
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
-      if (p.output.strides[a] == 1) found_.keys = p.axes[a].size;
+      if (ask_equal(p.output.strides[a], 1)) found_.keys = p.axes[a].size;
     }
     found_.elements = elements_of(p.output.buffer);
-    if (found_.keys < 2 || found_.elements == found_.keys) return false;
+    if (found_.keys < 2 || ask_equal(found_.elements, found_.keys)) return false;
     found_.q = {scores->rows};
     found_.k = {scores->columns};
     const Value one = Value::of(first_power(product));
@@ -178,7 +182,7 @@ class Matcher {
   }
   void note_axes(const LoopNest& nest, const Strides& matrix) {
     for (std::size_t a = 0; a < matrix.size(); ++a) {
-      if (matrix[a] == 0) continue;
+      if (ask_equal(matrix[a], 0)) continue;
       found_.boundaries.insert(matrix[a]);
       found_.boundaries.insert(matrix[a] * nest.axes[a].size);
     }
@@ -223,12 +227,13 @@ class Matcher {
     const LoopNest& p = nest(n);
     const Operand& matrix = *use_of_matrix(n);
     const Operand& other = &matrix == &p.inputs[0] ? p.inputs[1] : p.inputs[0];
-    if (matrix.offset != 0 || !covers(p, matrix.strides, 1, found_.elements)) return false;
+    if (!ask_equal(matrix.offset, 0) || !covers(p, matrix.strides, 1, found_.elements))
+      return false;
     std::vector<std::size_t> depth;
     bool sums_keys = false;
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
-      if (matrix.strides[a] == 0) depth.push_back(a);
-      if (matrix.strides[a] == 1) sums_keys = p.axes[a].reduced;
+      if (ask_equal(matrix.strides[a], 0)) depth.push_back(a);
+      if (ask_equal(matrix.strides[a], 1)) sums_keys = p.axes[a].reduced;
     }
     if (depth.size() != 1 || p.axes[depth[0]].reduced) return false;
     const Part result{n, &p.output, matrix.strides, depth[0]},
@@ -267,16 +272,16 @@ class Matcher {
       if (input == p.inputs.end()) return false;
       matrix = input->strides;
       is_row = true;
-    } else if (elements_of(p.output.buffer) * found_.keys == found_.elements) {
+    } else if (ask_equal(elements_of(p.output.buffer) * found_.keys, found_.elements)) {
       for (Size& stride : matrix) stride *= found_.keys;
       is_row = true;
     }
-    if (p.output.offset != 0 ||
+    if (!ask_equal(p.output.offset, 0) ||
         !covers(p, matrix, is_row && !p.combine ? found_.keys : Size(1), found_.elements))
       return false;
     if (is_row && !is_row_of(p, p.output, matrix)) return false;
     for (std::size_t a = 0; a < p.axes.size(); ++a) {
-      if (p.axes[a].reduced != (p.combine.has_value() && matrix[a] == 1)) return false;
+      if (p.axes[a].reduced != (p.combine.has_value() && ask_equal(matrix[a], 1))) return false;
     }
     std::vector<Value> inputs;
     for (const Operand& input : p.inputs) {
@@ -312,11 +317,11 @@ class Matcher {
   std::vector<Value> indices(const LoopNest& nest, const Strides& matrix) {
     std::vector<Value> values(nest.axes.size());
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (matrix[a] == 1 && nest.axes[a].size == found_.keys) {
+      if (ask_equal(matrix[a], 1) && ask_equal(nest.axes[a].size, found_.keys)) {
         values[a] = {.kind = Value::Kind::position, .key = 1};
-      } else if (matrix[a] > 1 && matrix[a] % found_.keys == 0 && asks_index(nest, a)) {
+      } else if (matrix[a] > 1 && ask_equal(matrix[a] % found_.keys, 0) && asks_index(nest, a)) {
         const std::pair axis{matrix[a], nest.axes[a].size};
-        if (found_.query.value_or(axis) != axis) continue;
+        if (!ask_equal(found_.query.value_or(axis), axis)) continue;
         found_.query = axis;
         values[a] = {.kind = Value::Kind::position, .query = 1};
       }
@@ -329,8 +334,9 @@ class Matcher {
     if (is_beside(input.buffer) || (!known_.contains(input.buffer) && !discover(input.buffer)))
       return value_beside(n, input, matrix);
     const Known& known = known_.at(input.buffer);
-    const bool is_in_step = known.is_row ? is_row_of(nest, input, matrix)
-                                         : input.offset == 0 && input.strides == matrix;
+    const bool is_in_step = known.is_row
+                                ? is_row_of(nest, input, matrix)
+                                : ask_equal(input.offset, 0) && ask_equal(input.strides, matrix);
     return is_in_step ? known.value : Value{};
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "size/ask.hpp"
+
 namespace ein::attention {
 namespace {
 

@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "passes/complex_expr.hpp"
+#include "size/ask.hpp"
 #include "size/size_scope.hpp"
 #include "tensor/compute_type.hpp"
 

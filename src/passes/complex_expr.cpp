@@ -6,6 +6,7 @@
 
 #include <ein/dtype.hpp>
 #include "passes/complex_functions.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "passes/complex_parts.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

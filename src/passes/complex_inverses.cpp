@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "passes/complex_parts.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "passes/complex_parts.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

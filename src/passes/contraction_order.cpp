@@ -6,6 +6,7 @@
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/contraction_steps.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -183,7 +184,7 @@ class Rewrite {
 /// infinity of theirs is part of no term, and must not meet the 0 as a factor.
 std::optional<std::size_t> operand_of_nothing(const Op& op) {
   for (std::size_t a = 0; a < op.axes.size(); ++a) {
-    if (op.axes[a].size != 0 || is_kept(op, static_cast<int>(a))) continue;
+    if (!ask_equal(op.axes[a].size, 0) || is_kept(op, static_cast<int>(a))) continue;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       if (uses(op.reads[i], static_cast<int>(a))) return i;
     }

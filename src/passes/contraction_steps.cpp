@@ -16,6 +16,7 @@
 
 #include <ein/error.hpp>
 #include "passes/lower.hpp"
+#include "size/ask.hpp"
 #include "size/size_scope.hpp"
 
 namespace ein {

@@ -8,6 +8,7 @@
 #include "graph/rewrite.hpp"
 #include "nest/nest.hpp"
 #include "passes/lower.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {

@@ -10,6 +10,7 @@
 #include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
 #include "passes/placement_classes.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {

@@ -9,6 +9,7 @@
 #include "passes/attention_match.hpp"
 #include "passes/inline_map.hpp"
 #include "passes/nest_order.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

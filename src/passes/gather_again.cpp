@@ -4,6 +4,7 @@
 
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -33,7 +34,7 @@ std::optional<Slice> slice_of(const Graph& graph, ValueId id) {
   std::optional<Slice> slice;
   for (std::size_t d = 0; d < op.write.size(); ++d) {
     const auto size = extent_of(op.write[d], op.axes);  // a range, each once
-    if (!size || *size == 0) return std::nullopt;
+    if (!size || ask_equal(*size, 0)) return std::nullopt;
     if (always_equal(*size, op.shape[d])) continue;
     if (slice) return std::nullopt;
     slice = Slice{id, d, op.write[d].offset, *size};
@@ -74,10 +75,10 @@ std::vector<Slice> slices_of(const Graph& graph, const Op& op) {
   // must be for any.
   Size end = 0;
   for (const Slice& slice : slices) {
-    if (slice.begin != end) return {};
+    if (!ask_equal(slice.begin, end)) return {};
     end += slice.size;
   }
-  if (end != op.shape[slices[0].dim]) return {};
+  if (!ask_equal(end, op.shape[slices[0].dim])) return {};
   return slices;
 }
 

@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -34,7 +35,7 @@ InputLayout walked(const InputLayout& layout, const Access& access, std::size_t 
 }  // namespace
 
 Size elements_up_to_last(const Shape& shape, const InputLayout& layout) {
-  if (numel(shape) == 0) return 0;
+  if (ask_equal(numel(shape), 0)) return 0;
   Size last = layout.offset;
   for (std::size_t d = 0; d < shape.rank(); ++d) {
     const Size stride = layout.strides[d];
@@ -50,7 +51,7 @@ namespace {
 void write_upwards(LoopNest& nest) {
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     const Size stride = nest.output.strides[a], size = nest.axes[a].size;
-    if (!stride.is_number() || stride.word() >= 0 || size == 0) continue;
+    if (!stride.is_number() || stride.word() >= 0 || ask_equal(size, 0)) continue;
     for (std::size_t o = 0; o <= nest.inputs.size(); ++o) {
       LoopNest::Operand& operand = nest.operand(o);
       operand.offset += (size - 1) * operand.strides[a];
@@ -81,7 +82,7 @@ template <class F>
 std::optional<InputLayout> view_of(const Op& op, const InputLayout& from, const F& is_single) {
   const InputLayout read = walked(from, op.reads[0], op.axes.size());
   InputLayout view{Shape(op.shape.rank(), 0), read.offset};
-  const bool empty = numel(op.shape) == 0;
+  const bool empty = ask_equal(numel(op.shape), 0);
   for (std::size_t d = 0; d < op.write.size(); ++d) {
     // The terms of one dimension must step evenly, from its innermost axis out.
     Size stride = 0;
@@ -93,7 +94,7 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from, const 
       if (first) {
         stride = read.strides[axis];
         first = false;
-      } else if (!empty && read.strides[axis] != expected) {
+      } else if (!empty && !ask_equal(read.strides[axis], expected)) {
         return std::nullopt;
       }
       expected = read.strides[axis] * op.axes[axis].size;
@@ -116,7 +117,7 @@ std::optional<InputLayout> view_of(const Op& op, const InputLayout& from) {
   if (goes_backwards(op.reads[0])) return std::nullopt;  // a flip is a new tensor
   // A length is asked whether it is 1 only where that could make a view of what is none.
   if (auto view = view_of(op, from, is_one)) return view;
-  return view_of(op, from, [](Size size) { return size == 1; });
+  return view_of(op, from, [](Size size) { return ask_equal(size, 1); });
 }
 
 namespace {
@@ -147,9 +148,9 @@ class Lowering {
         const InputLayout& in = input_layouts_[next_input];
         layouts_[id] = {static_cast<int>(next_input++), in.offset, in.strides};
         // Strides that no element depends on may be anything, too large to compute with, even.
-        const bool empty = numel(op.shape) == 0;
+        const bool empty = ask_equal(numel(op.shape), 0);
         for (std::size_t d = 0; d < op.shape.rank(); ++d) {
-          if (empty || op.shape[d] == 1) layouts_[id].strides[d] = 0;
+          if (empty || ask_equal(op.shape[d], 1)) layouts_[id].strides[d] = 0;
         }
       } else if (!inlined_[id]) {
         lower(static_cast<ValueId>(id));
@@ -226,7 +227,7 @@ class Lowering {
     // Work is counted under the phase that it belongs to.
     if (op.kind == OpKind::contract && op.marks.phase != map.marks.phase) return false;
     return can_round(map.compute, op.dtype) && compute_type(op) == map.compute &&
-           op.shape == map.shape && !draws(map.expr) && !asks_index(map.expr) &&
+           ask_equal(op.shape, map.shape) && !draws(map.expr) && !asks_index(map.expr) &&
            map.reads[input] == map.write && writes_plainly(map) && writes_plainly(op);
   }
 
@@ -294,7 +295,7 @@ class Lowering {
     if (op.kind == OpKind::scatter || (op.kind == OpKind::map && draws(op.expr)))
       return std::nullopt;
     const ValueId reader = user_[i];
-    if (checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))) == 0)
+    if (ask_equal(checked_numel(op.shape, static_cast<std::int64_t>(size_of(op.dtype))), 0))
       return std::nullopt;
     std::optional<Layout> layout;
     if (graph_.op(reader).kind == OpKind::concat) {
@@ -324,10 +325,11 @@ class Lowering {
     std::vector<char> seen(move.axes.size(), 0);
     for (std::size_t d = 0; d < op.shape.rank(); ++d) {
       const DimIndex& dim = move.reads[0][d];
-      if (dim.offset != 0 || dim.terms.size() != 1 || dim.terms[0].coefficient != 1)
+      if (!ask_equal(dim.offset, 0) || dim.terms.size() != 1 ||
+          !ask_equal(dim.terms[0].coefficient, 1))
         return std::nullopt;
       const auto axis = static_cast<std::size_t>(dim.terms[0].axis);
-      if (seen[axis] || move.axes[axis].size != op.shape[d]) return std::nullopt;
+      if (seen[axis] || !ask_equal(move.axes[axis].size, op.shape[d])) return std::nullopt;
       seen[axis] = 1;
     }
     if (std::find(seen.begin(), seen.end(), 0) != seen.end()) return std::nullopt;
@@ -355,7 +357,7 @@ class Lowering {
   /// apart.
   static bool keeps_innermost(const Shape& shape, const Strides& strides) {
     for (std::size_t d = shape.rank(); d-- > 0;) {
-      if (shape[d] > 1) return strides[d] == 1;
+      if (shape[d] > 1) return ask_equal(strides[d], 1);
     }
     return true;
   }

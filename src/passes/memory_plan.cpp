@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 
 namespace ein {
@@ -15,7 +16,7 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return values[a].bytes != values[b].bytes ? values[a].bytes > values[b].bytes : a < b;
+    return !ask_equal(values[a].bytes, values[b].bytes) ? values[a].bytes > values[b].bytes : a < b;
   });
   struct Placed {
     Size offset, end;

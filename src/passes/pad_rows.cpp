@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 
 namespace ein {
@@ -67,7 +68,8 @@ class Rows {
       const Operand& operand, const std::vector<LoopNest::NestAxis>& axes) const {
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Size stride = operand.strides[a];
-      if (!stride.is_number() || stride <= 0 || stride >= from_ || from_ % stride != 0) continue;
+      if (!stride.is_number() || stride <= 0 || stride >= from_ || !ask_equal(from_ % stride, 0))
+        continue;
       const std::int64_t inner = from_ / stride;
       if (!always_equal(axes[a].size, inner) && always_equal(axes[a].size % inner, 0))
         return std::pair(a, inner);

@@ -7,6 +7,7 @@
 
 #include "graph/fields.hpp"
 #include "nest/attention.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -8,6 +8,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "passes/distribute.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 
@@ -73,7 +74,7 @@ void PlacementClasses::unite_access(std::size_t id, ValueId value, const Access&
     if (static_cast<int>(d) == free_dim && dim.terms.empty()) continue;
     const auto extent =
         always_equal(dim.offset, 0) ? extent_of(dim, op.axes) : std::optional<Size>();
-    if (static_cast<int>(d) == free_dim || !extent || !(*extent == shape[d])) {
+    if (static_cast<int>(d) == free_dim || !extent || !ask_equal(*extent, shape[d])) {
       std::string why = "a part of it is taken";
       if (dim.terms.size() > 1) why = "its positions are functions of several indices";
       if (dim.terms.size() == 1 && goes_backwards({dim})) why = "it is gone along backwards";
@@ -219,7 +220,7 @@ void PlacementClasses::check_op(std::size_t id) const {
       other = name;
     }
     const std::int64_t parts = parts_of(split, mesh_);
-    if (size % parts == 0) return;
+    if (ask_equal(size % parts, 0)) return;
     complain(ErrorKind::divisibility,
              "axis " + name + " of size " + to_string(size) + " does not divide into the " +
                  std::to_string(parts) + " equal parts of " + name + text(split),

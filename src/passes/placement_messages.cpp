@@ -10,6 +10,7 @@
 #include "graph/diagnostic.hpp"
 #include "passes/distribute.hpp"
 #include "passes/placement_classes.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

@@ -10,6 +10,7 @@ bool has_short_form(ScalarOp op) {
   case ScalarOp::name:       \
     return true;
 #include <ein/detail/scalar_functions.hpp>
+#include "size/ask.hpp"
     default:
       return false;
   }

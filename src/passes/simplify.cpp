@@ -13,6 +13,7 @@
 #include "nest/combine.hpp"
 #include "passes/join_places.hpp"
 #include "passes/lower.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {

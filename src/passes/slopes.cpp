@@ -1,5 +1,7 @@
 #include "passes/slopes.hpp"
 
+#include "size/ask.hpp"
+
 namespace ein {
 
 Graph without_slopes(Graph graph) {

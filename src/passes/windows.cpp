@@ -8,6 +8,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -16,7 +17,7 @@ Size quotient_up(Size a, Size b) { return (a + b - 1) / b; }
 
 bool has_no_tuples(const Op& op) {
   return std::any_of(op.axes.begin(), op.axes.end(),
-                     [](const Axis& axis) { return axis.size == 0; });
+                     [](const Axis& axis) { return ask_equal(axis.size, 0); });
 }
 ValueId add_without_tuples(Graph& graph, const Op& op) {
   return filled(graph, op.shape, op.dtype, nothing_of(combination_of(op), op.dtype));
@@ -76,9 +77,9 @@ class Fold {
   /// Whether dimension d is written whole, by axes that are in it alone.
   bool is_whole(std::size_t d) const {
     const DimIndex& dim = op_.write[d];
-    if (!(dim.offset == 0)) return false;
+    if (!ask_equal(dim.offset, 0)) return false;
     const std::optional<Size> extent = extent_of(dim, op_.axes);
-    if (!extent || !(*extent == op_.shape[d])) return false;
+    if (!extent || !ask_equal(*extent, op_.shape[d])) return false;
     for (std::size_t t = 0; t < dim.terms.size(); ++t) {
       if (is_elsewhere(d, dim.terms[t].axis)) return false;
       for (std::size_t u = 0; u < t; ++u) {
@@ -97,7 +98,7 @@ class Fold {
       else
         same->coefficient += term.coefficient;
     }
-    std::erase_if(merged, [](const Term& t) { return t.coefficient == 0; });
+    std::erase_if(merged, [](const Term& t) { return ask_equal(t.coefficient, 0); });
     dim.terms = std::move(merged);
   }
 
@@ -134,7 +135,7 @@ class Fold {
       const Shape& shape = graph_.op(op_.inputs[i]).shape;
       for (std::size_t d = 0; d < op_.reads[i].size(); ++d) {
         const bool has_it = op_.reads[i][d] == along || op_.reads[i][d] == back;
-        if (has_it && shape[d] == this->axis(axis).size) return;
+        if (has_it && ask_equal(shape[d], this->axis(axis).size)) return;
       }
     }
     multiply_by_ones({this->axis(axis).size}, {along});
@@ -164,8 +165,9 @@ class Fold {
       Form form{base.axis, -1, base.coefficient};
       bool fits = !is_fixed(base.axis) && base.coefficient > 0;
       for (const Term& other : op_.write[d].terms) {
-        if (!fits || other.axis == base.axis || other.coefficient % base.coefficient == 0) continue;
-        fits = form.between < 0 && other.coefficient == 1 && !is_fixed(other.axis);
+        if (!fits || other.axis == base.axis || ask_equal(other.coefficient % base.coefficient, 0))
+          continue;
+        fits = form.between < 0 && ask_equal(other.coefficient, 1) && !is_fixed(other.axis);
         form.between = other.axis;
       }
       const Size reach_of_base = base.coefficient * size(base);
@@ -271,9 +273,9 @@ class Fold {
   /// The value of what was computed at its places, as far as they are wanted.
   ValueId placed(ValueId value) {
     const Op& made = graph_.op(value);
-    bool lies_as_wanted = made.shape == wanted_;
+    bool lies_as_wanted = ask_equal(made.shape, wanted_);
     for (std::size_t d = 0; d < step_.size(); ++d)
-      lies_as_wanted &= begin_[d] == 0 && step_[d] == block_[d];
+      lies_as_wanted &= ask_equal(begin_[d], 0) && ask_equal(step_[d], block_[d]);
     if (lies_as_wanted) return value;
     const DType dtype = made.dtype;
     std::vector<Axis> axes;
@@ -294,7 +296,7 @@ class Fold {
       if (blocks > 0 && end > wanted_[d]) longer[d] = end;
     }
     const ValueId all = append(graph_, move_op({value, read}, axes, {write, longer}, dtype));
-    if (longer == wanted_) return all;
+    if (ask_equal(longer, wanted_)) return all;
     const Access part = plain_access(wanted_.rank());
     return append(graph_, move_op({all, part}, axes_of(wanted_), {part, wanted_}, dtype));
   }

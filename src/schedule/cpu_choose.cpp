@@ -9,6 +9,7 @@
 #include "schedule/cpu_choose_tiles.hpp"
 #include "schedule/rows_of.hpp"
 #include "schedule/steps.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -18,7 +19,7 @@ using Operand = LoopNest::Operand;
 
 bool is_empty(const LoopNest& nest) {
   return std::any_of(nest.axes.begin(), nest.axes.end(),
-                     [](const auto& axis) { return axis.size == 0; });
+                     [](const auto& axis) { return ask_equal(axis.size, 0); });
 }
 
 bool lies_closer(const LoopNest& nest, std::size_t a, std::size_t b) {
@@ -130,8 +131,10 @@ class Chooser {
     bool moves = false;
     for (const Operand& input : nest.inputs) {
       const Size step = input.strides[columns];
-      if (!target_.reads(input.dtype, step, nest.compute) || (step != 0 && step != 1)) return false;
-      moves |= step == 1 && !always_equal(input.strides[cut], 0);
+      if (!target_.reads(input.dtype, step, nest.compute) ||
+          (!ask_equal(step, 0) && !ask_equal(step, 1)))
+        return false;
+      moves |= ask_equal(step, 1) && !always_equal(input.strides[cut], 0);
     }
     if (!moves) return false;
     const Size columns_in_unit = std::min<Size>(nest.axes[columns].size, target_.most_columns);
@@ -171,10 +174,11 @@ class Chooser {
       const Operand& input = nest.inputs[i];
       const Size step = input.strides[columns];
       if (!is_read(i)) continue;
-      if (!target_.reads(input.dtype, step, nest.compute) || (step != 0 && step != 1) ||
+      if (!target_.reads(input.dtype, step, nest.compute) ||
+          (!ask_equal(step, 0) && !ask_equal(step, 1)) ||
           !always_equal(input.strides[cut], width * step))
         return false;
-      moves |= step == 1;
+      moves |= ask_equal(step, 1);
     }
     if (!moves || width > 4 * lanes_) return false;
     const Size fold = target_.folded_registers * lanes_ / width;
@@ -239,7 +243,8 @@ class Chooser {
       if (!turned) turned = nest;
       std::vector<std::pair<std::size_t, Size>> laid;
       for (std::size_t k = order.size(); k-- > 0;) {
-        if (input.strides[order[k]] != 0) laid.push_back({order[k], nest.axes[order[k]].size});
+        if (!ask_equal(input.strides[order[k]], 0))
+          laid.push_back({order[k], nest.axes[order[k]].size});
       }
       const Operand now = steps_.scratch(input.dtype, nest.axes.size(), laid);
       LoopNest turning;
@@ -273,7 +278,7 @@ class Chooser {
   static std::size_t innermost(const LoopNest& nest, const Operand& operand) {
     std::size_t best = no_axis;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (operand.strides[a] == 0 || nest.axes[a].size < 2) continue;
+      if (ask_equal(operand.strides[a], 0) || nest.axes[a].size < 2) continue;
       if (best == no_axis || magnitude(operand.strides[a]) < magnitude(operand.strides[best]))
         best = a;
     }

@@ -8,6 +8,7 @@
 
 #include "nest/attention.hpp"
 #include "schedule/cpu_choose.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -151,7 +152,7 @@ class StepBuilder {
     schedule_.scratch.push_back({rows * length, DType::f32, true});
     return {.buffer = buffer,
             .strides = std::vector<Size>(step_.loops.size(), 0),
-            .row_step = rows == 1 ? Size(0) : length,
+            .row_step = ask_equal(rows, 1) ? Size(0) : length,
             .step = 1};
   }
   /// A value for each query of a piece.
@@ -321,7 +322,7 @@ class AttentionChooser {
  private:
   /// Whether keys and values are the same along an axis of the batch.
   bool stands_still(std::size_t axis) const {
-    return attention_.k.strides[axis] == 0 && attention_.v.strides[axis] == 0;
+    return ask_equal(attention_.k.strides[axis], 0) && ask_equal(attention_.v.strides[axis], 0);
   }
 
   void forward() {
@@ -551,7 +552,7 @@ bool is_read(const Operand& operand, std::size_t along, const Target& target) {
   return target.reads(operand.dtype, operand.strides[along], DType::f32);
 }
 bool is_written(const Operand& operand, std::size_t along, const Target& target) {
-  return operand.strides[along] == 1 && target.writes(operand.dtype, DType::f32);
+  return ask_equal(operand.strides[along], 1) && target.writes(operand.dtype, DType::f32);
 }
 
 }  // namespace

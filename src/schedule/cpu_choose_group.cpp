@@ -6,6 +6,7 @@
 #include "nest/combine.hpp"
 #include "schedule/cpu_choose.hpp"
 #include "schedule/rows_of.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -80,7 +81,7 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
     const std::size_t along = 1 - member.axis;
     if (!lies_along(nest, along, target) || nest.axes[along].reduced != nest.combine.has_value())
       return std::nullopt;
-    if (block.length != 0 &&
+    if (!ask_equal(block.length, 0) &&
         !(always_equal(block.rows, size) && always_equal(block.length, nest.axes[along].size)))
       return std::nullopt;
     if (nest.combine && nest.axes[along].size > target.longest_combined_row) return std::nullopt;
@@ -88,12 +89,12 @@ std::optional<MemberRows> rows_of(const Member& member, Block& block, const Targ
     return rows_with(member, member.axis, 1, along);
   }
   if (nest.combine) return std::nullopt;
-  if (block.length != 0 && always_equal(size, block.rows)) {
+  if (!ask_equal(block.length, 0) && always_equal(size, block.rows)) {
     MemberRows result = rows_with(member, 0, 1, std::nullopt);
     result.is_scalar = true;
     return result;
   }
-  if ((block.length != 0 && !always_equal(size, block.rows * block.length)) ||
+  if ((!ask_equal(block.length, 0) && !always_equal(size, block.rows * block.length)) ||
       !lies_along(nest, 0, target))
     return std::nullopt;
   return rows_with(member, 0, block.length, 0);

@@ -7,6 +7,7 @@
 #include "nest/combine.hpp"
 #include "schedule/cpu_choose.hpp"
 #include "schedule/steps.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -22,7 +23,7 @@ Size size_of_axis(const LoopNest& nest, std::size_t axis) {
 std::size_t strip_axis(const LoopNest& nest, bool reduced, const Operand& operand) {
   std::size_t best = no_axis;
   const auto score = [&](std::size_t a) {
-    return operand.strides[a] == 1 ? Size(INT64_MAX) : nest.axes[a].size;
+    return ask_equal(operand.strides[a], 1) ? Size(INT64_MAX) : nest.axes[a].size;
   };
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (nest.axes[a].reduced == reduced && (best == no_axis || score(a) >= score(best))) best = a;
@@ -63,9 +64,10 @@ bool lies_along_cut(const LoopNest& nest, const Operand& guide, std::size_t cut,
              step = magnitude(guide.strides[cut]), kept_step = magnitude(guide.strides[kept]);
   // Sums of 8 are 1.6 times as fast along their rows, of 6 not always (4 million f64 and i64).
   const Size least = nest.combine == Combine::sum ? 8 : 16;
-  const bool is_easy = step <= 1 && of_cut >= least, kept_is_easy = kept_step == 1;
+  const bool is_easy = step <= 1 && of_cut >= least, kept_is_easy = ask_equal(kept_step, 1);
   if (is_easy != kept_is_easy) return is_easy;
-  if (!is_easy && step != kept_step && std::min(of_cut, of_kept) >= 16) return step < kept_step;
+  if (!is_easy && !ask_equal(step, kept_step) && std::min(of_cut, of_kept) >= 16)
+    return step < kept_step;
   return of_cut > of_kept;
 }
 
@@ -100,7 +102,7 @@ void Steps::add_strips(LoopNest nest) {
   std::vector<std::size_t> reduced;
   bool is_of_nothing = false;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    const bool has_none = nest.axes[a].size == 0;
+    const bool has_none = ask_equal(nest.axes[a].size, 0);
     if (has_none && !nest.axes[a].reduced) return;
     is_of_nothing |= has_none;
     if (nest.axes[a].reduced) reduced.push_back(a);
@@ -156,7 +158,7 @@ void Steps::add_reduction_in_strips(const LoopNest& nest, std::size_t cut) {
   walk.length = ceil_div(of_cut, pieces);
   if (pieces > 1 && walk.length > long_strip)
     walk.length = std::min(of_cut, ceil_div(walk.length, long_strip) * long_strip);
-  const bool is_whole = walk.length == of_cut;
+  const bool is_whole = ask_equal(walk.length, of_cut);
   if (is_down) {
     std::swap(walk.along, walk.row);
     std::swap(walk.length, walk.rows);
@@ -171,7 +173,8 @@ void Steps::add_reduction_in_strips(const LoopNest& nest, std::size_t cut) {
 void Steps::add_one_by_one(const LoopNest& nest) {
   const Operand& guide = guide_of(nest);
   const auto score = [&](std::size_t a) {
-    return guide.strides[a] == 1 && nest.axes[a].size >= 16 ? Size(INT64_MAX) : nest.axes[a].size;
+    return ask_equal(guide.strides[a], 1) && nest.axes[a].size >= 16 ? Size(INT64_MAX)
+                                                                     : nest.axes[a].size;
   };
   std::size_t first = no_axis;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {

@@ -6,6 +6,7 @@
 
 #include "schedule/cpu_choose.hpp"
 #include "schedule/rows_of.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein {
@@ -38,7 +39,9 @@ class Tiles {
 
  private:
   std::int64_t size(std::size_t axis) const { return nest_.axes[axis].size; }
-  bool moves(const Operand& input, std::size_t axis) const { return input.strides[axis] != 0; }
+  bool moves(const Operand& input, std::size_t axis) const {
+    return !ask_equal(input.strides[axis], 0);
+  }
 
   /// Columns lie side by side in the result; rows are those among which most is shared.
   bool find_axes() {
@@ -72,7 +75,8 @@ class Tiles {
   }
   bool is_readable(const Operand& input) const {
     const Size step = input.strides[columns_];
-    return (step == 0 || step == 1) && target_.reads(input.dtype, step, nest_.compute);
+    return (ask_equal(step, 0) || ask_equal(step, 1)) &&
+           target_.reads(input.dtype, step, nest_.compute);
   }
   bool pays() const {
     return size(rows_) >= target_.least_tile_uses && size(depth_) >= target_.least_tile_depth &&

@@ -8,6 +8,7 @@
 
 #include "nest/dependences.hpp"
 #include "schedule/steps.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 #include "size/size_scope.hpp"
 
@@ -35,7 +36,7 @@ bool is_cut_along(const ScalarExpr& expr, std::size_t axis) {
 bool cuts_lines(const LoopNest& nest, const LoopNest::Operand& operand, std::size_t axis,
                 Size length, const Target& target) {
   const Size stride = magnitude(operand.strides[axis]);
-  if (stride == 0 || stride * length >= target.least_run) return false;
+  if (ask_equal(stride, 0) || stride * length >= target.least_run) return false;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (a != axis && nest.axes[a].size > 1 && magnitude(operand.strides[a]) > stride) return true;
   }
@@ -211,12 +212,12 @@ class Grouping {
     if (reuses(nest, target_)) return false;
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
-      if (cut.reduced || cut.ordered || cut.size == 0 || !is_multiple(cut.size, group_.blocks) ||
-          !is_cut_along(nest.body, axis))
+      if (cut.reduced || cut.ordered || ask_equal(cut.size, 0) ||
+          !is_multiple(cut.size, group_.blocks) || !is_cut_along(nest.body, axis))
         continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
-      if (nest.sums_products() &&
-          (nest.inputs[0].strides[axis] == 0 || nest.inputs[1].strides[axis] == 0))
+      if (nest.sums_products() && (ask_equal(nest.inputs[0].strides[axis], 0) ||
+                                   ask_equal(nest.inputs[1].strides[axis], 0)))
         continue;
       if (take_in_along(nest, axis)) return true;
     }
@@ -343,7 +344,7 @@ std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
     if (!is_cut(axis) || !axis.size.is_number()) continue;
     const std::size_t before = counts.size();
     for (std::int64_t n = 2; n <= std::min<Size>(axis.size, target.most_blocks); ++n) {
-      if (axis.size % n == 0 && n >= least && n <= most) counts.push_back(n);
+      if (ask_equal(axis.size % n, 0) && n >= least && n <= most) counts.push_back(n);
     }
     // A length that has no such factor, as a prime.
     if (counts.size() == before) add_several_at_once(axis.size);

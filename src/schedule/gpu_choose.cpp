@@ -8,6 +8,7 @@
 
 #include "schedule/gpu_pack.hpp"
 #include "schedule/steps.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -95,7 +96,7 @@ class Layout {
  private:
   Threads begin() {
     Threads threads{.threads = target_.threads, .run = target_.run_length};
-    threads.by_rows = count_ == 1 ||
+    threads.by_rows = ask_equal(count_, 1) ||
                       step_along(rows_.axes, rows_.whole().axes.size()) < step_along(0, rows_.axes);
     if (threads.by_rows) {
       threads.width = widest_pack();
@@ -137,8 +138,9 @@ class Layout {
       // Neighbours along the row share their position, if they have one.
       const int positions = operand.indirection.positions;
       const bool is_packed =
-          positions < 0 || nest.inputs[static_cast<std::size_t>(positions)].strides[axis] == 0;
-      if (operand.strides[axis] != 1 || !is_packed) return;
+          positions < 0 ||
+          ask_equal(nest.inputs[static_cast<std::size_t>(positions)].strides[axis], 0);
+      if (!ask_equal(operand.strides[axis], 1) || !is_packed) return;
       width = std::min(width, pack_along(nest, axis, {&operand}, false).width);
       is_any = true;
     });
@@ -186,8 +188,8 @@ LoopNest with_rows(const LoopNest& nest) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     if (nest.axes[a].reduced != nest.axes[b].reduced) return nest.axes[b].reduced;
     const Size x = magnitude(by.strides[a]), y = magnitude(by.strides[b]);
-    if ((x == 0) != (y == 0)) return x == 0;
-    return x != y ? x > y : a < b;
+    if (ask_equal(x, 0) != ask_equal(y, 0)) return ask_equal(x, 0);
+    return !ask_equal(x, y) ? x > y : a < b;
   });
   LoopNest result = in_order(nest, order);
   if (!result.axes.empty() && result.axes.back().reduced) return result;

@@ -10,6 +10,7 @@
 
 #include "graph/fields.hpp"
 #include "nest/dependences.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -20,7 +21,7 @@ using Numbers = std::vector<std::size_t>;
 constexpr std::size_t longest_chain = 8;
 
 bool moves(const LoopNest& nest, const LoopNest::Operand& operand) {
-  return !nest.axes.empty() && operand.strides[0] != 0;
+  return !nest.axes.empty() && !ask_equal(operand.strides[0], 0);
 }
 
 /// A program's groups as nodes of a graph of what must come before what.
@@ -67,8 +68,8 @@ class GroupOrder {
   bool in_step(const LoopNest& a, const LoopNest& b) const {
     const auto meet = [&](const LoopNest::Operand& x, const LoopNest::Operand& y) {
       if (memory_of(x.buffer) != memory_of(y.buffer)) return true;
-      return x.buffer == y.buffer && x.offset == y.offset && x.dtype == y.dtype && moves(a, x) &&
-             moves(b, y);
+      return x.buffer == y.buffer && ask_equal(x.offset, y.offset) && x.dtype == y.dtype &&
+             moves(a, x) && moves(b, y);
     };
     return meet(a.output, b.output) &&
            std::all_of(a.inputs.begin(), a.inputs.end(),
@@ -136,7 +137,7 @@ class Many {
 
   static bool is_over_same(const LoopNest& a, const LoopNest& b) {
     return a.compute == b.compute && a.axes.size() == b.axes.size() &&
-           (a.axes.empty() || a.axes[0].size == b.axes[0].size);
+           (a.axes.empty() || ask_equal(a.axes[0].size, b.axes[0].size));
   }
 
   /// Of nests over the same elements.
@@ -325,12 +326,12 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
 
 bool is_flat(const LoopNest& nest) {
   const auto is_plain = [&](const LoopNest::Operand& operand) {
-    return !operand.is_indirect() &&
-           (nest.axes.empty() || operand.strides[0] == 0 || operand.strides[0] == 1);
+    return !operand.is_indirect() && (nest.axes.empty() || ask_equal(operand.strides[0], 0) ||
+                                      ask_equal(operand.strides[0], 1));
   };
   return !nest.combine && nest.along == LoopNest::Along::nothing && nest.epilogue.steps.empty() &&
          nest.axes.size() <= 1 &&
-         (nest.axes.empty() || (nest.output.strides[0] == 1 && nest.axes[0].size > 0)) &&
+         (nest.axes.empty() || (ask_equal(nest.output.strides[0], 1) && nest.axes[0].size > 0)) &&
          is_plain(nest.output) && std::all_of(nest.inputs.begin(), nest.inputs.end(), is_plain) &&
          !draws(nest.body) && !asks_index(nest.body);
 }

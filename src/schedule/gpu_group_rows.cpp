@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nest/dependences.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -69,7 +70,7 @@ class RowGroup {
     for (std::size_t a = 0; a < order.size(); ++a) order[a] = a;
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       if (seed.axes[a].reduced != seed.axes[b].reduced) return seed.axes[b].reduced;
-      return by.strides[a] != by.strides[b] ? by.strides[a] > by.strides[b] : a < b;
+      return !ask_equal(by.strides[a], by.strides[b]) ? by.strides[a] > by.strides[b] : a < b;
     });
     const LoopNest laid = in_order(seed, order);
     axes_ = laid.axes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedule/steps.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 
@@ -21,14 +22,17 @@ Pack pack_along(const LoopNest& nest, std::size_t axis,
                    std::any_of(operand->strides.begin(), operand->strides.end(), is_open);
   // Of open sizes the widest or none: that makes two plans, and more would not be worth theirs.
   for (int width = static_cast<int>(16 / largest); width > 1; width = asks_length ? 1 : width / 2) {
-    const bool is_whole = nest.axes[axis].size % width == 0;
+    const bool is_whole = ask_equal(nest.axes[axis].size % width, 0);
     if (!is_whole && !(is_alone && nest.axes[axis].size > width)) continue;
     const bool fits = std::all_of(operands.begin(), operands.end(), [&](const auto* operand) {
-      if (operand->strides[axis] == 0) return true;
-      if (operand->strides[axis] != 1 || operand->offset % width != 0) return false;
-      if (operand->is_indirect() && operand->indirection.stride % width != 0) return false;
+      if (ask_equal(operand->strides[axis], 0)) return true;
+      if (!ask_equal(operand->strides[axis], 1) || !ask_equal(operand->offset % width, 0))
+        return false;
+      if (operand->is_indirect() && !ask_equal(operand->indirection.stride % width, 0))
+        return false;
       for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-        if (a != axis && nest.axes[a].size > 1 && operand->strides[a] % width != 0) return false;
+        if (a != axis && nest.axes[a].size > 1 && !ask_equal(operand->strides[a] % width, 0))
+          return false;
       }
       return true;
     });

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "graph/at_sizes.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -202,9 +203,11 @@ class Verifier {
           if (made.buffer != read.buffer) continue;
           const std::vector<Size>&to = maker.whole->output.strides,
                 &from = part.whole->inputs[i].strides;
-          bool is_own = made.offset == read.offset && made.strides == read.strides;
+          bool is_own =
+              ask_equal(made.offset, read.offset) && ask_equal(made.strides, read.strides);
           for (std::size_t a = 0; a < std::max(to.size(), from.size()); ++a)
-            is_own &= (a < to.size() ? to[a] : Size(0)) == (a < from.size() ? from[a] : Size(0));
+            is_own &=
+                ask_equal(a < to.size() ? to[a] : Size(0), a < from.size() ? from[a] : Size(0));
           require(is_own && !part.whole->inputs[i].is_indirect(),
                   "a lane reads what another one makes");
         }
@@ -219,7 +222,8 @@ class Verifier {
     };
     for (const Place& place : part.places) {
       for (std::size_t l = end; l < step.loops.size(); ++l)
-        require(place.strides[l] == 0, "a place moves along a loop that its part is not inside of");
+        require(ask_equal(place.strides[l], 0),
+                "a place moves along a loop that its part is not inside of");
     }
     if (part.product) {
       for (const auto& extent : {part.product->rows, part.product->columns, part.product->depth})
@@ -255,7 +259,7 @@ class Verifier {
     require(extent.size >= 1 && extent.loop < static_cast<int>(step.loops.size()),
             "rows of no elements");
     if (extent.loop >= 0)
-      require(extent.size % step.loops[static_cast<std::size_t>(extent.loop)].block == 0,
+      require(ask_equal(extent.size % step.loops[static_cast<std::size_t>(extent.loop)].block, 0),
               "a block of another size");
   }
 
@@ -267,7 +271,7 @@ class Verifier {
     for (std::size_t a = 0; a < nest.axes.size(); ++a)
       extents.push_back({nest.axes[a].size, part.loops.empty() ? -1 : part.loops[a]});
     const bool is_empty = std::any_of(extents.begin(), extents.end(),
-                                      [](const auto& extent) { return extent.size == 0; });
+                                      [](const auto& extent) { return ask_equal(extent.size, 0); });
     for (const Schedule::Extent& extent : extents) {
       if (extent.loop >= 0) check_extent(step, extent);
     }
@@ -298,7 +302,7 @@ class Verifier {
       require(nest.output < part.places.size(), "no such place");
       const Place& output = part.places[nest.output];
       require(!nest.is_scalar || !nest.combine, "a single value is not combined");
-      require(!combines_rows || output.row_step == 0, "rows are combined into one row");
+      require(!combines_rows || ask_equal(output.row_step, 0), "rows are combined into one row");
       require(nest.epilogue.steps.empty() || nest.combine, "an epilogue of what is not combined");
       for (std::size_t p : nest.inputs) {
         require(p < part.places.size(), "no such place");
@@ -345,7 +349,7 @@ class Verifier {
       const auto l = static_cast<std::size_t>(extent.loop);
       if (extent.loop >= 0) {
         const std::int64_t all = extent.size / step.loops[l].block * step.loops[l].size;
-        if (place.strides[l] == point * extent.size)
+        if (ask_equal(place.strides[l], point * extent.size))
           walks[l] = {all, point};
         else
           walks.push_back({std::min<std::int64_t>(extent.size, all), point});
@@ -375,7 +379,8 @@ class Verifier {
 
   static void check_apart(const Step& step, const Place& place) {
     for (std::size_t l = 0; l < step.loops.size(); ++l)
-      require(place.strides[l] != 0 || step.loops[l].is_serial || step.loops[l].pieces() == 1,
+      require(!ask_equal(place.strides[l], 0) || step.loops[l].is_serial ||
+                  ask_equal(step.loops[l].pieces(), 1),
               "two units write the same element");
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nest/combine.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 
@@ -53,7 +54,7 @@ void Steps::add(const LoopNest& nest, const Operand& output, const Walk& walk) {
     if (a != walk.along && a != walk.row) add_loop(a, 1);
   }
   const auto extent_of = [&](std::size_t axis, Size block) {
-    if (axis == no_axis || block == nest.axes[axis].size) return Schedule::Extent{block};
+    if (axis == no_axis || ask_equal(block, nest.axes[axis].size)) return Schedule::Extent{block};
     add_loop(axis, block);
     return Schedule::Extent{block, rows.axes[axis].loop};
   };
@@ -108,9 +109,9 @@ std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cu
   const Size length = walk.along == cut ? walk.length : walk.rows,
              pieces = ceil_div(nest.axes[cut].size, length);
   const std::size_t columns = walk.over == Schedule::Over::rows ? walk.along : no_axis;
-  const bool is_done = pieces == 1 && nest.epilogue.steps.empty() &&
+  const bool is_done = ask_equal(pieces, 1) && nest.epilogue.steps.empty() &&
                        nest.output.dtype == nest.compute &&
-                       (columns == no_axis || nest.output.strides[columns] == 1);
+                       (columns == no_axis || ask_equal(nest.output.strides[columns], 1));
   if (is_done) {
     add(nest, nest.output, walk);
     return std::nullopt;
@@ -126,7 +127,7 @@ std::optional<LoopNest> Steps::add_partials(const LoopNest& nest, std::size_t cu
   add(nest, partial, walk);
 
   LoopNest join = joined(nest, partial, cut, pieces);
-  if (pieces == 1) {
+  if (ask_equal(pieces, 1)) {
     if (!nest.epilogue.steps.empty()) join.body = nest.epilogue;
     join.epilogue = {};
     join.combine.reset();
@@ -144,7 +145,7 @@ Size points_of(const LoopNest& nest) {
 Size elements_of(const LoopNest& nest, const LoopNest::Operand& operand) {
   Size elements = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (operand.strides[a] != 0) elements *= nest.axes[a].size;
+    if (!ask_equal(operand.strides[a], 0)) elements *= nest.axes[a].size;
   }
   return elements;
 }
@@ -195,7 +196,7 @@ std::optional<LoopNest> window_as_map(const LoopNest& nest, const Target& target
   std::int64_t points = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (!nest.axes[a].reduced) continue;
-    if (!nest.axes[a].size.is_number() || nest.axes[a].size == 0 ||
+    if (!nest.axes[a].size.is_number() || ask_equal(nest.axes[a].size, 0) ||
         nest.axes[a].size > target.most_window_points || asks_index(nest.body, a))
       return std::nullopt;
     points *= nest.axes[a].size;

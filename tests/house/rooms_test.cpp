@@ -74,4 +74,19 @@ TEST(Rooms, UseThoseAboveThem) {
   EXPECT_EQ(upward, (std::set<std::string>{"mesh -> cpu", "nest -> cpu", "tensor -> cpu"}));
 }
 
+/// With size/ask.hpp `==` of sizes does not compile, and each guard is asked for.
+TEST(Rooms, AskForGuards) {
+  int files = 0;
+  for (const char* const room : {"graph", "nest", "passes", "schedule", "compile"}) {
+    for (const auto& entry : fs::directory_iterator(project / "src" / room)) {
+      if (entry.path().extension() != ".cpp") continue;
+      ++files;
+      EXPECT_NE(read_bytes(entry.path().string()).find("#include \"size/ask.hpp\""),
+                std::string::npos)
+          << entry.path();
+    }
+  }
+  EXPECT_GT(files, 60);
+}
+
 }  // namespace
