@@ -258,9 +258,9 @@ class StepBuilder {
   }
   /// An operand of products: as it lies, or converted for each piece.
   Place matrix(const Operand& operand, std::size_t rows, std::size_t along) {
-    const Place as_it_lies = place(operand, rows, along);
+    Place as_it_lies = place(operand, rows, along);
     if (operand.dtype == DType::f32) return as_it_lies;
-    const Place converted = scratch(block(rows), axes_.of[along].size);
+    Place converted = scratch(block(rows), axes_.of[along].size);
     add_copy(as_it_lies, converted, piece(rows), all(along), inside(rows));
     return converted;
   }
