@@ -51,7 +51,7 @@ struct Lie {
 std::vector<Lie> lie_of(const LoopNest& nest, const Operand& operand, const Strides& matrix) {
   std::vector<Lie> axes;
   for (std::size_t a = 0; a < matrix.size(); ++a) {
-    if (matrix[a] != 0 && nest.axes[a].size != 1)
+    if (!ask_equal(matrix[a], 0) && !ask_equal(nest.axes[a].size, 1))
       axes.push_back({matrix[a], nest.axes[a].size, operand.strides[a]});
   }
   std::sort(axes.begin(), axes.end(),
@@ -59,8 +59,8 @@ std::vector<Lie> lie_of(const LoopNest& nest, const Operand& operand, const Stri
   std::vector<Lie> merged;
   for (const Lie& axis : axes) {
     const bool goes_on = !merged.empty() &&
-                         axis.matrix == merged.back().matrix * merged.back().size &&
-                         axis.stride == merged.back().stride * merged.back().size;
+                         ask_equal(axis.matrix, merged.back().matrix * merged.back().size) &&
+                         ask_equal(axis.stride, merged.back().stride * merged.back().size);
     if (goes_on)
       merged.back().size *= axis.size;
     else
@@ -343,7 +343,7 @@ class Matcher {
   /// An operand beside the product, such as a bias or a mask.
   Value value_beside(std::size_t n, const Operand& input, const Strides& matrix) {
     for (std::size_t a = 0; a < matrix.size(); ++a) {
-      if (matrix[a] == 0 && input.strides[a] != 0) return {};
+      if (ask_equal(matrix[a], 0) && !ask_equal(input.strides[a], 0)) return {};
     }
     for (std::size_t i = 0; i < found_.operands.size(); ++i) {
       const Part& part = found_.operands[i];

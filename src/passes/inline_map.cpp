@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
