@@ -46,7 +46,10 @@ bool is_product(const LoopNest& nest) {
 /// the size and the operand's stride, from the innermost.
 struct Lie {
   Size matrix, size, stride;
-  friend bool operator==(const Lie&, const Lie&) = default;
+  friend bool operator==(const Lie& a, const Lie& b) {
+    return ask_equal(a.matrix, b.matrix) && ask_equal(a.size, b.size) &&
+           ask_equal(a.stride, b.stride);
+  }
 };
 std::vector<Lie> lie_of(const LoopNest& nest, const Operand& operand, const Strides& matrix) {
   std::vector<Lie> axes;
@@ -347,7 +350,7 @@ class Matcher {
     }
     for (std::size_t i = 0; i < found_.operands.size(); ++i) {
       const Part& part = found_.operands[i];
-      if (part.operand->buffer == input.buffer && part.operand->offset == input.offset &&
+      if (part.operand->buffer == input.buffer && ask_equal(part.operand->offset, input.offset) &&
           part.operand->dtype == input.dtype &&
           lie_of(nest(part.nest), *part.operand, part.matrix) == lie_of(nest(n), input, matrix))
         return Value::operand(i);
