@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "size/ask.hpp"
+
 namespace ein {
 bool has_short_form(ScalarOp op) {
   switch (op) {
@@ -10,7 +12,6 @@ bool has_short_form(ScalarOp op) {
   case ScalarOp::name:       \
     return true;
 #include <ein/detail/scalar_functions.hpp>
-#include "size/ask.hpp"
     default:
       return false;
   }
