@@ -27,7 +27,9 @@ std::string complaint(OpKind kind, std::size_t inputs) {
 TEST(OpKinds, HaveAsManyInputsAsTheirRowSays) {
   const std::string wrong = "graph: operation %1: more or fewer inputs than its kind has";
   for (const OpKindInfo& kind : op_kinds) {
-    if (kind.least_inputs > 0) EXPECT_EQ(complaint(kind.kind, kind.least_inputs - 1), wrong);
+    if (kind.least_inputs > 0) {
+      EXPECT_EQ(complaint(kind.kind, kind.least_inputs - 1), wrong);
+    }
     EXPECT_NE(complaint(kind.kind, kind.least_inputs), wrong) << kind.name;
     if (kind.most_inputs == OpKindInfo::any_number) continue;
     EXPECT_NE(complaint(kind.kind, kind.most_inputs), wrong) << kind.name;
