@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost/step_bill.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 
