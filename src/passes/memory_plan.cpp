@@ -1,6 +1,8 @@
 #include "passes/memory_plan.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 
 #include "nest/attention.hpp"
@@ -18,25 +20,36 @@ Arena plan_arena(const std::vector<Lifetime>& values) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return !ask_equal(values[a].bytes, values[b].bytes) ? values[a].bytes > values[b].bytes : a < b;
   });
-  struct Placed {
+  // What lies at the same bytes at different times: of each first step, the last.
+  struct Place {
     Size offset, end;
-    Lifetime value;
+    std::map<std::size_t, std::size_t> lives;
+    bool is_taken(const Lifetime& value) const {
+      auto after = lives.upper_bound(value.last);
+      return after != lives.begin() && std::prev(after)->second >= value.first;
+    }
   };
-  std::vector<Placed> placed;  // by offset
+  std::vector<Place> places;  // by offset
   for (std::size_t v : order) {
     const Lifetime& value = values[v];
     Size offset = 0;
-    auto at = placed.begin();
-    for (; at != placed.end() && offset + value.bytes > at->offset; ++at) {
-      const bool lives_beside = at->value.first <= value.last && value.first <= at->value.last;
-      if (lives_beside) offset = std::max(offset, round_up(at->end, alignment));
+    for (const Place& place : places) {
+      if (offset + value.bytes <= place.offset) break;
+      if (place.is_taken(value)) offset = std::max(offset, round_up(place.end, alignment));
     }
     const Size end = offset + value.bytes;
     arena.offsets[v] = offset;
     arena.bytes = std::max(arena.bytes, end);
-    at = std::upper_bound(placed.begin(), placed.end(), offset,
-                          [](Size o, const Placed& p) { return o < p.offset; });
-    placed.insert(at, {offset, end, value});
+    auto at = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+      return always_equal(place.offset, offset) && always_equal(place.end, end);
+    });
+    if (at == places.end()) {
+      const auto after =
+          std::upper_bound(places.begin(), places.end(), offset,
+                           [](Size o, const Place& place) { return o < place.offset; });
+      at = places.insert(after, {offset, end, {}});
+    }
+    at->lives.emplace(value.first, value.last);
   }
   return arena;
 }
