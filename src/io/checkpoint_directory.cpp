@@ -117,6 +117,15 @@ std::string NewCheckpoint::list(const std::function<std::vector<ManifestFile>()>
   return path_;
 }
 
+void remove_what_killed_saves_left(const std::string& caller, const std::string& directory) {
+  const DirectoryLock lock(caller, directory, Missing::fail);
+  remove_abandoned_files(directory);
+  Manifest manifest = read_manifest(caller, directory);
+  if (manifest.dropped.empty()) return;
+  remove_dropped(directory, manifest);
+  write_manifest(caller, directory, manifest);
+}
+
 void remove_checkpoints(const std::string& caller, const std::string& directory) {
   const DirectoryLock lock(caller, directory, Missing::fail);
   Manifest manifest = read_manifest(caller, directory);

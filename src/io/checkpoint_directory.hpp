@@ -69,6 +69,10 @@ class NewCheckpoint {
   OwningProcess owner_;
 };
 
+/// Removes locks, unfinished files and dropped checkpoints of saves that were killed. Errors of
+/// kind `file`, which name `caller`.
+void remove_what_killed_saves_left(const std::string& caller, const std::string& directory);
+
 /// Removes the checkpoints that the manifest of a directory lists, and the manifest. Errors of kind
 /// `file`, which name `caller`.
 void remove_checkpoints(const std::string& caller, const std::string& directory);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "draw/svg.hpp"
+#include "io/checkpoint_directory.hpp"
 #include "io/file.hpp"
 
 namespace ein::training {
@@ -68,7 +69,7 @@ std::string read_log(const std::string& text, std::int64_t first_step, Losses& l
 }
 
 Log::Log(const std::string& directory, std::int64_t first_step) : directory_(directory) {
-  io::remove_abandoned_files(directory);
+  io::remove_what_killed_saves_left("train", directory);
   std::string kept;
   const std::string path = io::join(directory, log_name);
   if (first_step > 0) kept = read_log(read_if_there(path), first_step, losses_);

@@ -170,6 +170,24 @@ TEST_F(TrainRuns, TheLogAloneIsARunToo) {
   expect_ends(1, train("run", {"--overwrite"}), "manifest.json\" is damaged");
 }
 
+TEST_F(TrainRuns, WhatAKilledSaveLeftGoesWhenARunGoesOn) {
+  expect_ends(0, train("run"));
+  const std::string dropped = "step-000003.safetensors";
+  const auto names = [&] {
+    std::vector<std::string> names;
+    for (const auto& [name, bytes] : files("run")) names.push_back(name);
+    return names;
+  };
+  const std::vector<std::string> whole = names();
+  nlohmann::json manifest = nlohmann::json::parse(test::read_bytes(path("run/manifest.json")));
+  manifest["dropped"].push_back(dropped);
+  std::ofstream(path("run/manifest.json")) << manifest;
+  std::ofstream(path("run/" + dropped)) << "half";
+  std::ofstream(path("run/.ein-checkpoints.lock")) << "1 host boot";
+  expect_ends(0, train("run", {"--resume"}));
+  EXPECT_EQ(names(), whole);
+}
+
 TEST_F(TrainRuns, OneRunAtATimeHasADirectory) {
   const Words endless = train("run", {"--max-iters", "1000000", "--eval-interval", "1000"});
   Child first(endless, path("first.txt"));
