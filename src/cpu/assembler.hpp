@@ -275,9 +275,9 @@ class Assembler {
   asmjit::BaseNode* entry_ = nullptr;
 };
 
-#if defined(__aarch64__)
+/// Defined for AArch64.
 std::unique_ptr<Assembler> make_neon_assembler(DType compute, asmjit::CodeHolder& holder);
-#elif defined(__x86_64__)
+#if defined(__x86_64__)
 /// AVX-512 if `wide`, else AVX2.
 std::unique_ptr<Assembler> make_x86_assembler(bool wide, DType compute, asmjit::CodeHolder& holder);
 #endif
