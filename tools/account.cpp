@@ -11,10 +11,10 @@
 #include <ein/nn/hugging_face.hpp>
 
 #include "call.hpp"
+#include "machine/printable.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
-#include "tensor/printable.hpp"
 #include "words.hpp"
 
 namespace ein::command {

@@ -9,7 +9,7 @@
 
 #include "ein/grammar/parse.hpp"
 #include "graph/call.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace CLI {
 class App;

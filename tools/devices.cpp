@@ -10,10 +10,10 @@
 #include "cuda/driver.hpp"
 #include "cuda/nvrtc.hpp"
 #include "machine/parallel.hpp"
+#include "machine/printable.hpp"
 #include "machine/system.hpp"
 #include "report.hpp"
 #include "subcommands.hpp"
-#include "tensor/printable.hpp"
 #include "words.hpp"
 
 namespace ein::command {

@@ -11,8 +11,8 @@
 #include <ein/error.hpp>
 
 #include "call.hpp"
+#include "machine/printable.hpp"
 #include "subcommands.hpp"
-#include "tensor/printable.hpp"
 #include "words.hpp"
 
 namespace {

@@ -133,4 +133,6 @@ Account nn::Module::account() const {
   return root;
 }
 
+Account detail::CompiledFunction::account() const { return ein::account(bill(), memory()); }
+
 }  // namespace ein

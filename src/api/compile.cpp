@@ -234,7 +234,6 @@ CostOfLengths CompiledFunction::cost_formula() const { return latest()->cost_for
 MemoryFormula CompiledFunction::memory_formula() const { return latest()->memory_formula(); }
 MemoryTimeline CompiledFunction::timeline() const { return latest()->timeline(); }
 StepBill CompiledFunction::bill() const { return latest()->bill(); }
-Account CompiledFunction::account() const { return ein::account(bill(), memory()); }
 std::vector<Exchange> CompiledFunction::exchanges() const { return latest()->exchanges(); }
 std::string CompiledFunction::text() const { return latest()->text(); }
 std::string CompiledFunction::dot() const { return to_dot(latest()->graph()); }

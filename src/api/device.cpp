@@ -95,11 +95,4 @@ Tensor Tensor::to(Device wanted) const {
   return copy;
 }
 
-void detail::not_on_the_host(const TensorData& data) {
-  throw Error(ErrorKind::device,
-              "data(): the tensor of shape " + data.shape.to_string() + " lies on " +
-                  to_string(data.storage->device()) +
-                  ", where the host cannot reach it\n  help: copy it with .to(ein::cpu)");
-}
-
 }  // namespace ein

@@ -12,6 +12,7 @@
 #include <ein/device.hpp>
 #include "nest/nest.hpp"
 #include "size/size_scope.hpp"
+#include "tensor/device_kind.hpp"
 
 namespace ein {
 class MemoryCount;
@@ -98,14 +99,4 @@ class Backend {
 const Backend& backend_of(Device device);
 
 }  // namespace engine
-
-/// A kind of device. Each is defined in the room of its backend, so that a program has those
-/// backends alone that it names.
-struct detail::DeviceKind {
-  const char* name;
-  const engine::Backend& (*backend)(int index);
-  int (*count)();
-  bool is_single;  // the first needs no number
-};
-
 }  // namespace ein

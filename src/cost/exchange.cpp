@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
+#include <ein/error.hpp>
 #include <ein/plan.hpp>
 #include "graph/build.hpp"
 
@@ -45,6 +47,15 @@ std::vector<Exchange> exchanges_of(const Program& program, std::span<const MeshA
   std::vector<Exchange> exchanges;
   for (auto& [key, exchange] : found) exchanges.push_back(std::move(exchange));
   return exchanges;
+}
+
+double plan::bytes_sent(Collective way, std::int64_t n, double bytes) {
+  if (n < 1)
+    throw Error(ErrorKind::value,
+                "plan: the number of devices is not positive: " + std::to_string(n));
+  if (way == Collective::send) return bytes;
+  const double part = static_cast<double>(n - 1) / static_cast<double>(n) * bytes;
+  return way == Collective::all_reduce ? 2 * part : part;
 }
 
 double Exchange::sent_by_ring() const {

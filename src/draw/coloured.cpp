@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::draw {
 

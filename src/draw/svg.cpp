@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::draw {
 namespace {

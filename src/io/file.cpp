@@ -18,7 +18,7 @@
 #include <ein/error.hpp>
 
 #include "io/temporary_name.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::io {
 

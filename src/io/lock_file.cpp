@@ -16,7 +16,7 @@
 
 #include "io/number.hpp"
 #include "io/temporary_name.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::io {
 namespace {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::io {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "machine/environment.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::io {
 namespace {

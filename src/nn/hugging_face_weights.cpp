@@ -10,7 +10,7 @@
 #include <ein/shapes_only.hpp>
 #include "io/file.hpp"
 #include "io/safetensors_index.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein::nn {
 namespace {

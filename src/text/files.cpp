@@ -5,7 +5,7 @@
 
 #include "io/file.hpp"
 #include "io/json.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 #include "text/json.hpp"
 
 namespace ein {

@@ -8,7 +8,7 @@
 #include <ein/error.hpp>
 #include "io/checkpoint_directory.hpp"
 #include "io/manifest.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 #include "train/log.hpp"
 
 namespace ein::training {

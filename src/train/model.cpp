@@ -5,8 +5,8 @@
 
 #include "io/json.hpp"
 #include "io/number.hpp"
+#include "machine/printable.hpp"
 #include "nn/decoder_json.hpp"
-#include "tensor/printable.hpp"
 
 namespace ein::training {
 

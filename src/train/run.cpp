@@ -8,7 +8,7 @@
 #include <ein/text.hpp>
 #include "api/on_all.hpp"
 #include "io/file.hpp"
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {

@@ -9,8 +9,8 @@
 #include "graph/domain.hpp"
 #include "io/file.hpp"
 #include "io/json.hpp"
+#include "machine/printable.hpp"
 #include "nn/config_reader.hpp"
-#include "tensor/printable.hpp"
 #include "train/model.hpp"
 
 namespace ein::training {

@@ -473,13 +473,6 @@ double activation_bytes(const napkin::Transformer& model, std::int64_t microbatc
   return tokens * (10 * h + split / static_cast<double>(t));
 }
 
-double bytes_sent(Collective way, std::int64_t n, double bytes) {
-  require_positive("the number of devices", n);
-  if (way == Collective::send) return bytes;
-  const double part = static_cast<double>(n - 1) / static_cast<double>(n) * bytes;
-  return way == Collective::all_reduce ? 2 * part : part;
-}
-
 std::string_view formula(Collective way) {
   if (way == Collective::send) return "V";
   return way == Collective::all_reduce ? "2·(n-1)/n·V" : "(n-1)/n·V";

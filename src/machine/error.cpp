@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "tensor/printable.hpp"
+#include "machine/printable.hpp"
 
 namespace ein {
 
