@@ -13,9 +13,9 @@ namespace {
 std::vector<KernelSource> emit_group(const Program& program, const Program::Group& group,
                                      const GpuTarget& target, std::string_view suffix) {
   const Context context{target, std::string(suffix)};
-  if (group.each > 0) return emit_many(program, group, context);
-  if (group.attention) return emit_attention(*group.attention, context);
-  if (group.row_axes)
+  if (group.repeated()) return emit_many(program, group, context);
+  if (group.attention()) return emit_attention(*group.attention(), context);
+  if (group.rows())
     return emit_rows(after_pass("schedule", choose(program, group, target)), context);
   std::vector<KernelSource> kernels;
   for (std::size_t n = group.first; n < group.first + group.count; ++n) {

@@ -202,14 +202,14 @@ class ManyWriter {
 
 Kernels emit_many(const Program& program, const Program::Group& group, const Context& context) {
   const std::span<const LoopNest> nests(program.nests.data() + group.first, group.count);
-  const ManyWriter all(program, nests, group.each);
-  const std::size_t most =
-      group.each * ((parameter_bytes - all.bytes_beside()) / all.bytes_per_tensor());
+  const std::size_t each = group.repeated()->each;
+  const ManyWriter all(program, nests, each);
+  const std::size_t most = each * ((parameter_bytes - all.bytes_beside()) / all.bytes_per_tensor());
   Kernels kernels;
   for (std::size_t begin = 0; begin < nests.size(); begin += most) {
     const auto some = nests.subspan(begin, std::min(most, nests.size() - begin));
-    const std::string part = begin > 0 ? "_from_" + std::to_string(begin / group.each) : "";
-    kernels.push_back(ManyWriter(program, some, group.each).write(part + context.suffix));
+    const std::string part = begin > 0 ? "_from_" + std::to_string(begin / each) : "";
+    kernels.push_back(ManyWriter(program, some, each).write(part + context.suffix));
   }
   return kernels;
 }

@@ -60,7 +60,7 @@ std::string kind_of(const Program& program, const Program::Group& group) {
   const auto end = program.nests.begin() + static_cast<std::ptrdiff_t>(group.first + group.count);
   const bool has_product =
       std::any_of(end - static_cast<std::ptrdiff_t>(group.count), end, is_product);
-  if (group.attention) return "attention in tiles";
+  if (group.attention()) return "attention in tiles";
   if (group.count == 1 && is_product(first))
     return first.epilogue.steps.empty() ? "products" : "products with epilogues";
   if (has_product) return "groups of products and others";

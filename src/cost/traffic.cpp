@@ -42,16 +42,20 @@ class GroupTraffic {
     return program_.buffers[static_cast<std::size_t>(operand.buffer)].is_local;
   }
   /// Attention reads by tiles, each nest its own.
-  bool shares_blocks() const { return group_.count > 1 && !group_.attention; }
+  bool shares_blocks() const { return group_.count > 1 && !group_.attention(); }
 
   Piece piece(std::size_t i, const LoopNest::Operand& operand) const {
     const LoopNest& nest = program_.nests[group_.first + i];
-    const std::size_t rows = group_.axes.empty() ? group_.row_axes.value_or(nest.axes.size()) : 0;
+    const Program::Group::Blocks* blocks = group_.blocks();
+    const bool has_blocks = blocks && !blocks->axes.empty();
+    const std::size_t rows = has_blocks      ? 0
+                             : group_.rows() ? group_.rows()->axes
+                                             : nest.axes.size();
     Piece piece{operand.buffer, operand.offset, {}};
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
       const Size stride = operand.strides[a];
-      const bool is_cut = !group_.axes.empty() && a == group_.axes[i];
-      const Size within = is_cut     ? nest.axes[a].size / group_.blocks
+      const bool is_cut = has_blocks && a == blocks->axes[i];
+      const Size within = is_cut     ? nest.axes[a].size / blocks->count
                           : a < rows ? Size(1)
                                      : nest.axes[a].size;
       if (is_cut || a < rows) piece.steps.push_back(stride * within);

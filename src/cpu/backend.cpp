@@ -183,7 +183,7 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
       if (has_collectives) shared_->touched.push_back(touched_by(program, group));
       // Attention reads buffers that its nests do not name.
       std::optional<Alone> alone;
-      if (!group.attention && program.groups.size() > 1) alone.emplace(program, group);
+      if (!group.attention() && program.groups.size() > 1) alone.emplace(program, group);
       if (!alone || alone->buffers.size() > most_shared_buffers) {
         shared_->groups.push_back({add(plan_kernel(program, group), values), {}});
         continue;
@@ -227,7 +227,7 @@ class CpuKernelsPlan final : public engine::KernelsPlan {
 
   /// The buffers with memory that a group reads or writes; none where it may be any.
   static std::vector<int> touched_by(const Program& program, const Program::Group& group) {
-    if (group.attention) return {};  // reads buffers that its nests do not name
+    if (group.attention()) return {};  // reads buffers that its nests do not name
     std::set<int> touched;
     for (std::size_t n = group.first; n < group.first + group.count; ++n) {
       const LoopNest& nest = program.nests[n];

@@ -50,7 +50,7 @@ class CudaBackend final : public engine::Backend {
   std::string describe(const Program& program) const override {
     std::string text;
     for (std::size_t g = 0; g < program.groups.size(); ++g) {
-      if (program.groups[g].row_axes)
+      if (program.groups[g].rows())
         text += "schedule of group " + std::to_string(g) + ":\n" +
                 to_string(choose(program, program.groups[g], GpuTarget{}));
     }

@@ -185,7 +185,7 @@ std::size_t Tuner::fastest(const LoopNest& nest,
 
 std::vector<codegen::KernelSource> Tuner::emit(const Program& program, const Program::Group& group,
                                                const GpuTarget& target, std::string_view suffix) {
-  if (group.count == 1 && group.each == 0) {
+  if (group.count == 1 && !group.repeated()) {
     const LoopNest& nest = program.nests[group.first];
     std::vector<codegen::Alternative> all = codegen::alternatives(nest, target);
     if (all.size() > 1) {

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include <ein/detail/fields.hpp>
@@ -55,6 +56,8 @@ void for_each_of(T& x, const F& f) {
     f(x);
   } else if constexpr (detail::is_optional<Of>) {
     if (x) for_each_of<Parts...>(*x, f);
+  } else if constexpr (detail::is_variant<Of>) {
+    std::visit([&](auto& form) { for_each_of<Parts...>(form, f); }, x);
   } else if constexpr (detail::is_shared_pointer<Of>) {
     if (!x) return;
     if constexpr (std::is_const_v<T>) {
@@ -117,6 +120,9 @@ void for_each_word(const T& x, const F& f) {
   } else if constexpr (detail::is_shared_pointer<T>) {
     f(std::int64_t{x != nullptr});
     if (x) for_each_word<Left...>(*x, f);
+  } else if constexpr (detail::is_variant<T>) {
+    f(static_cast<std::int64_t>(x.index()));
+    std::visit([&](const auto& form) { for_each_word<Left...>(form, f); }, x);
   } else if constexpr (std::is_array_v<T>) {
     for (const auto& element : x) for_each_word<Left...>(element, f);
   } else if constexpr (detail::Several<T>) {

@@ -258,6 +258,23 @@ std::string to_string(const LoopNest& nest) {
          std::string(name(nest.compute)) + "\n";
 }
 
+namespace {
+
+/// How the nests of a group run together.
+std::string how(const Program::Group::Blocks& blocks) {
+  return "in " + to_string(blocks.count) + " blocks" +
+         (is_one(blocks.at_once) ? "" : ", " + to_string(blocks.at_once) + " at once");
+}
+std::string how(const Program::Group::Rows&) { return "row by row"; }
+std::string how(const Program::Group::Repeated& repeated) {
+  return "the same for each " + std::to_string(repeated.each);
+}
+std::string how(const Program::Group::AsAttention& attention) {
+  return attention->gradients ? "as the gradients of attention" : "as attention";
+}
+
+}  // namespace
+
 std::string to_string(const Program& program) {
   std::string text;
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
@@ -274,13 +291,8 @@ std::string to_string(const Program& program) {
     if (group < program.groups.size() && program.groups[group].first == n &&
         program.groups[group].count > 1) {
       const Program::Group& g = program.groups[group];
-      text +=
-          "the next " + std::to_string(g.count) + " together, " +
-          (g.attention ? (g.attention->gradients ? "as the gradients of attention" : "as attention")
-           : g.row_axes ? "row by row"
-                        : "in " + to_string(g.blocks) + " blocks" +
-                              (is_one(g.at_once) ? "" : ", " + to_string(g.at_once) + " at once")) +
-          ":\n";
+      text += "the next " + std::to_string(g.count) + " together, " +
+              std::visit([](const auto& form) { return how(form); }, g.form) + ":\n";
     }
     text += to_string(program.nests[n]);
   }

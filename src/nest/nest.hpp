@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <ein/graph.hpp>
@@ -160,6 +161,35 @@ void rename_indices(LoopNest& nest, const F& f) {
 
 struct Attention;  // nest/attention.hpp
 
+/// How the nests of a group run together.
+namespace grouped {
+
+/// Nest number i on one of `count` equal pieces of its axis axes[i] at a time, or on `at_once`
+/// of them, the last time maybe on fewer. Without axes each nest is run whole.
+struct Blocks {
+  Size count = 1;
+  std::vector<std::size_t> axes{};
+  Size at_once = 1;
+  EIN_FIELDS(Blocks, count, axes, at_once)
+};
+
+/// Row by row: all nests have the same first `axes` axes, which none reduces, and either no
+/// others or the same others, all reduced or all kept. Of what the group writes they read only
+/// values of the same row, at the point where they are written; and they read nothing that one
+/// of them overwrites.
+struct Rows {
+  std::size_t axes = 0;
+  EIN_FIELDS(Rows, axes)
+};
+
+/// Nest i + each does what nest i does, to other buffers, and the two are independent.
+struct Repeated {
+  std::size_t each = 1;
+  EIN_FIELDS(Repeated, each)
+};
+
+}  // namespace grouped
+
 /// A compiled graph: nests in order, over numbered buffers.
 struct Program {
   /// Buffer i is input i for the first `input_count`; the others are allocated for a run.
@@ -172,25 +202,26 @@ struct Program {
     Size bytes() const { return elements * size_of(dtype); }
     EIN_FIELDS(Buffer, elements, dtype, is_local, memory)
   };
-  /// Nests [first, first + count) run together, nest first + i on one of `blocks` equal pieces of
-  /// its axis axes[i] at a time, or on `at_once` of them, the last time maybe on fewer. A single
-  /// nest is run whole. Nests that are attention run as that says.
-  ///
-  /// Or row by row: then all these nests have the same first `row_axes` axes, which none reduces,
-  /// and either no others or the same others, all reduced or all kept. Of what the group writes
-  /// they read only values of the same row, at the point where they are written; and they read
-  /// nothing that one of them overwrites.
+  /// Nests [first, first + count) that run together in one of four forms.
   struct Group {
+    using Blocks = grouped::Blocks;
+    using Rows = grouped::Rows;
+    using Repeated = grouped::Repeated;
+    /// As attention, or its gradients, which is never null.
+    using AsAttention = std::shared_ptr<const Attention>;
+
     std::size_t first = 0, count = 1;
-    Size blocks = 1;
-    std::vector<std::size_t> axes{};
-    /// If not 0, nests repeat with this period: nest i + each does what nest i does, to other
-    /// buffers, and the two are independent.
-    std::size_t each = 0;
-    std::optional<std::size_t> row_axes{};
-    std::shared_ptr<const Attention> attention{};
-    Size at_once = 1;
-    EIN_FIELDS(Group, first, count, blocks, axes, each, row_axes, attention, at_once)
+    std::variant<Blocks, Rows, Repeated, AsAttention> form{};
+
+    /// The form, if it is that; else none.
+    const Blocks* blocks() const { return std::get_if<Blocks>(&form); }
+    const Rows* rows() const { return std::get_if<Rows>(&form); }
+    const Repeated* repeated() const { return std::get_if<Repeated>(&form); }
+    const Attention* attention() const {
+      const auto* of = std::get_if<AsAttention>(&form);
+      return of ? of->get() : nullptr;
+    }
+    EIN_FIELDS(Group, first, count, form)
   };
   /// A result is a view of a buffer, maybe of an input's.
   struct Result {

@@ -217,7 +217,7 @@ class Verifier {
           if (!program_.buffers[index(operand.buffer)].is_local) return;
           std::size_t& user = group_of[index(operand.buffer)];
           // The gradients of attention compute again what attention did not keep.
-          const bool is_again = user < g && group.attention && program_.groups[user].attention;
+          const bool is_again = user < g && group.attention() && program_.groups[user].attention();
           require(user == none || user == g || is_again,
                   "shares a local buffer with another group");
           user = g;
@@ -231,27 +231,44 @@ class Verifier {
   }
 
   void verify(const Program::Group& group) const {
-    require(group.each == 0 || group.count % group.each == 0, "nests beyond a whole repetition");
-    require(group.blocks >= 1 && group.at_once >= 1, "no blocks");
-    require(group.axes.empty() ? ask_equal(group.blocks, 1) : group.axes.size() == group.count,
+    std::visit([&](const auto& form) { verify_form(group, form); }, group.form);
+  }
+
+  const LoopNest& nest(const Program::Group& group, std::size_t i) const {
+    return program_.nests[group.first + i];
+  }
+
+  void verify_form(const Program::Group& group, const Program::Group::Blocks& blocks) const {
+    require(blocks.count >= 1 && blocks.at_once >= 1, "no blocks");
+    require(blocks.axes.empty() ? ask_equal(blocks.count, 1) : blocks.axes.size() == group.count,
             "one axis per nest is wanted to cut it into blocks");
-    const auto nest = [&](std::size_t i) -> const LoopNest& {
-      return program_.nests[group.first + i];
-    };
-    for (std::size_t i = 0; i < group.axes.size(); ++i) {
-      require(group.axes[i] < nest(i).axes.size(), "blocks of no axis");
-      const LoopNest::NestAxis& cut = nest(i).axes[group.axes[i]];
-      require(!cut.reduced && !cut.ordered && ask_equal(cut.size % group.blocks, 0),
+    for (std::size_t i = 0; i < blocks.axes.size(); ++i) {
+      require(blocks.axes[i] < nest(group, i).axes.size(), "blocks of no axis");
+      const LoopNest::NestAxis& cut = nest(group, i).axes[blocks.axes[i]];
+      require(!cut.reduced && !cut.ordered && ask_equal(cut.size % blocks.count, 0),
               "an axis does not fall into blocks");
     }
-    for (std::size_t a = 0; a < group.row_axes.value_or(0); ++a) {
+  }
+
+  void verify_form(const Program::Group& group, const Program::Group::Rows& rows) const {
+    for (std::size_t a = 0; a < rows.axes; ++a) {
       for (std::size_t i = 0; i < group.count; ++i) {
-        require(a < nest(i).axes.size() && !nest(i).axes[a].reduced &&
-                    ask_equal(nest(i).axes[a].size, nest(0).axes[a].size),
+        const std::vector<LoopNest::NestAxis>& axes = nest(group, i).axes;
+        require(a < axes.size() && !axes[a].reduced &&
+                    ask_equal(axes[a].size, nest(group, 0).axes[a].size),
                 "nests do not share their rows");
       }
     }
-    if (group.attention) verify_attention(group, *group.attention);
+  }
+
+  void verify_form(const Program::Group& group, const Program::Group::Repeated& repeated) const {
+    require(repeated.each > 0 && group.count % repeated.each == 0,
+            "nests beyond a whole repetition");
+  }
+
+  void verify_form(const Program::Group& group, const Program::Group::AsAttention& form) const {
+    require(form != nullptr, "attention of nothing");
+    verify_attention(group, *form);
   }
 
   /// What the group's nests read and write is what attention, or its gradients, read and write.

@@ -349,7 +349,7 @@ void make_groups(Program& program, const std::vector<NestOrder::Item>& items,
   for (const NestOrder::Item& item : items) {
     Program::Group group{.first = nests.size(), .count = item.size()};
     const auto start = starts.find(item.front());
-    if (start != starts.end()) group.attention = std::make_shared<const Attention>(start->second);
+    if (start != starts.end()) group.form = std::make_shared<const Attention>(start->second);
     program.groups.push_back(std::move(group));
     for (std::size_t n : item) nests.push_back(std::move(program.nests[n]));
   }

@@ -69,9 +69,9 @@ ProgramMemory plan_memory(const Program& program) {
       for (const LoopNest::Operand& input : program.nests[n].inputs) touch(input);
       touch(program.nests[n].output);
     }
-    if (group.attention) {
-      for (const LoopNest::Operand* operand : read_by(*group.attention)) touch(*operand);
-      touch(group.attention->out);
+    if (const Attention* attention = group.attention()) {
+      for (const LoopNest::Operand* operand : read_by(*attention)) touch(*operand);
+      touch(attention->out);
     }
   }
   ProgramMemory memory;

@@ -98,10 +98,12 @@ class Padding {
     }
     is_alone_.assign(program.nests.size(), false);
     for (const Program::Group& group : program.groups) {
-      is_alone_[group.first] = group.count == 1 && !group.row_axes && group.axes.empty();
-      if (!group.attention) continue;
-      for (const Operand* operand : read_by(*group.attention)) fix(*operand);
-      fix(group.attention->out);
+      is_alone_[group.first] =
+          group.count == 1 && (!group.blocks() || group.blocks()->axes.empty()) && !group.rows();
+      const Attention* attention = group.attention();
+      if (!attention) continue;
+      for (const Operand* operand : read_by(*attention)) fix(*operand);
+      fix(attention->out);
       for (std::size_t n = group.first; n < group.first + group.count; ++n) fix_all(n);
     }
     for (std::size_t n = 0; n < program.nests.size(); ++n) {

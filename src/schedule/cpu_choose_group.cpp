@@ -161,7 +161,7 @@ std::size_t count_together(std::span<const Member> members, const Target& target
 class GroupChooser {
  public:
   GroupChooser(const Program& program, const Program::Group& group, const Target& target)
-      : program_(program), group_(group), target_(target) {}
+      : program_(program), group_(group), blocks_(*group.blocks()), target_(target) {}
 
   Schedule run() {
     schedule_.buffers = program_.buffers.size();
@@ -170,7 +170,7 @@ class GroupChooser {
       for (int buffer : buffers_of(members_.back().nest)) ++uses_[buffer];
     }
     Schedule::Step step;
-    step.loops = {{"block", group_.blocks, group_.at_once}};
+    step.loops = {{"block", blocks_.count, blocks_.at_once}};
     for (std::size_t i = 0; i < members_.size();) {
       const auto left = std::span<const Member>(members_).subspan(i);
       const std::size_t count = count_together(left, target_);
@@ -189,9 +189,9 @@ class GroupChooser {
   }
 
   Member member(std::size_t i) {
-    Member member{program_.nests[group_.first + i], group_.axes[i], {}, {}};
+    Member member{program_.nests[group_.first + i], blocks_.axes[i], {}, {}};
     Size& length = member.nest.axes[member.axis].size;
-    length = length / group_.blocks * group_.at_once;
+    length = length / blocks_.count * blocks_.at_once;
     for (std::size_t o = 0; o <= member.nest.inputs.size(); ++o) {
       const LoopNest::Operand& of = member.nest.operand(o);
       const Program::Buffer& buffer = program_.buffers[static_cast<std::size_t>(of.buffer)];
@@ -204,7 +204,7 @@ class GroupChooser {
             of.buffer, static_cast<int>(schedule_.buffers + schedule_.scratch.size()));
         if (is_new)
           schedule_.scratch.push_back(
-              {buffer.elements / group_.blocks * group_.at_once, buffer.dtype, true});
+              {buffer.elements / blocks_.count * blocks_.at_once, buffer.dtype, true});
         place.buffer = found->second;
         place.strides = {0};
       }
@@ -218,7 +218,7 @@ class GroupChooser {
     Schedule::Part part;
     part.places = member.places;
     part.whole = member.nest;
-    if (is_one(group_.at_once)) {
+    if (is_one(blocks_.at_once)) {
       simplify(*part.whole);  // the axis that was cut may be of one point now
     } else {
       part.loops.assign(part.whole->axes.size(), -1);
@@ -268,12 +268,13 @@ class GroupChooser {
     part.rows.length = {block.length};
     part.rows.compute = members[0].nest.compute;
     // The last block may have fewer rows, or elements of its only one.
-    if (!is_one(group_.at_once)) (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
+    if (!is_one(blocks_.at_once)) (block.is_one_row ? part.rows.length : part.rows.rows).loop = 0;
     return part;
   }
 
   const Program& program_;
   const Program::Group& group_;
+  const Program::Group::Blocks& blocks_;
   const Target& target_;
   Schedule schedule_;
   std::vector<Member> members_;
@@ -284,7 +285,7 @@ class GroupChooser {
 }  // namespace
 
 Schedule choose(const Program& program, const Program::Group& group, const Target& target) {
-  if (group.attention) return choose(program, *group.attention, target);
+  if (group.attention()) return choose(program, *group.attention(), target);
   if (group.count == 1) return choose(program.nests[group.first], target);
   return GroupChooser(program, group, target).run();
 }

@@ -137,11 +137,6 @@ std::optional<Halves> halve(const LoopNest& nest, std::size_t n, Size blocks, in
   return halves;
 }
 
-/// Into how many equal pieces nests are cut, and how many of them are a block.
-struct Blocking {
-  Size blocks, at_once;
-};
-
 /// A group of nests that may lie apart as yet.
 struct Found {
   Group group;
@@ -155,11 +150,12 @@ struct Found {
 class Grouping {
  public:
   Grouping(const Program& program, const Target& target, std::span<const int> memory,
-           std::size_t first, std::size_t end, const Blocking& blocking)
+           std::size_t first, std::size_t end, const Group::Blocks& blocks)
       : program_(program),
         target_(target),
         dependences_(memory),
-        group_{.first = first, .count = 0, .blocks = blocking.blocks, .at_once = blocking.at_once} {
+        group_{.first = first, .count = 0},
+        blocks_(blocks) {
     std::size_t passed_over = 0;
     for (std::size_t n = first; n < end && passed_over <= most_passed_over; ++n) {
       const LoopNest& nest = program.nests[n];
@@ -177,11 +173,12 @@ class Grouping {
   std::size_t count() const { return members_.size(); }
   Found found() && {
     group_.count = members_.size();
+    group_.form = std::move(blocks_);
     std::vector<int> compact;
     for (const auto& [buffer, use] : uses_) {
       if (static_cast<std::size_t>(buffer) >= program_.buffers.size()) continue;
       const bool is_whole = always_equal(
-          use.step * group_.blocks, program_.buffers[static_cast<std::size_t>(buffer)].elements);
+          use.step * blocks_.count, program_.buffers[static_cast<std::size_t>(buffer)].elements);
       if (use.is_written && use.is_cut && use.is_compact && is_whole) compact.push_back(buffer);
     }
     return {std::move(group_), std::move(members_), std::move(halves_), std::move(compact)};
@@ -213,7 +210,7 @@ class Grouping {
     for (std::size_t axis = 0; axis < nest.axes.size(); ++axis) {
       const LoopNest::NestAxis& cut = nest.axes[axis];
       if (cut.reduced || cut.ordered || ask_equal(cut.size, 0) ||
-          !is_multiple(cut.size, group_.blocks) || !is_cut_along(nest.body, axis))
+          !is_multiple(cut.size, blocks_.count) || !is_cut_along(nest.body, axis))
         continue;
       // Cutting a matrix product's rows or columns would prepare its other operand again and again.
       if (nest.sums_products() && (ask_equal(nest.inputs[0].strides[axis], 0) ||
@@ -226,8 +223,8 @@ class Grouping {
 
   /// A reduction over what others do block by block, of which the last half comes later.
   bool take_in_half(std::size_t n) {
-    if (members_.empty() || !is_one(group_.at_once)) return false;
-    auto halves = halve(program_.nests[n], n, group_.blocks,
+    if (members_.empty() || !is_one(blocks_.at_once)) return false;
+    auto halves = halve(program_.nests[n], n, blocks_.count,
                         static_cast<int>(program_.buffers.size() + halves_.size()), target_);
     if (!halves || !reads_along(halves->of_blocks, halves->axis) ||
         !take_in_along(halves->of_blocks, halves->axis))
@@ -241,7 +238,7 @@ class Grouping {
   bool reads_along(const LoopNest& nest, std::size_t axis) const {
     return std::any_of(nest.inputs.begin(), nest.inputs.end(), [&](const LoopNest::Operand& input) {
       const auto use = uses_.find(memory_of(input.buffer));
-      const auto blocks = blocks_of(nest, input, axis, group_.blocks);
+      const auto blocks = blocks_of(nest, input, axis, blocks_.count);
       return use != uses_.end() && use->second.is_cut && blocks &&
              always_equal(blocks->step, use->second.step);
     });
@@ -249,7 +246,7 @@ class Grouping {
 
   bool take_in_along(const LoopNest& nest, std::size_t axis) {
     const auto is_cut_short = [&](const LoopNest::Operand& operand) {
-      return cuts_lines(nest, operand, axis, nest.axes[axis].size / group_.blocks * group_.at_once,
+      return cuts_lines(nest, operand, axis, nest.axes[axis].size / blocks_.count * blocks_.at_once,
                         target_);
     };
     if (std::any_of(nest.inputs.begin(), nest.inputs.end(), is_cut_short) ||
@@ -262,7 +259,7 @@ class Grouping {
                     [](const auto& use) { return use.second.is_written && !use.second.is_cut; }))
       return false;
     uses_ = std::move(uses);
-    group_.axes.push_back(axis);
+    blocks_.axes.push_back(axis);
     return true;
   }
 
@@ -278,7 +275,7 @@ class Grouping {
   void note(std::map<int, Use>& uses, const LoopNest& nest, const LoopNest::Operand& operand,
             std::size_t axis, bool is_written) const {
     Use& use = uses[memory_of(operand.buffer)];
-    const auto blocks = blocks_of(nest, operand, axis, group_.blocks);
+    const auto blocks = blocks_of(nest, operand, axis, blocks_.count);
     // Buffers that share memory begin at places of their own.
     const bool is_one_buffer = use.buffer < 0 || use.buffer == operand.buffer;
     use.buffer = operand.buffer;
@@ -293,6 +290,7 @@ class Grouping {
   const Target& target_;
   Dependences dependences_;
   Group group_;
+  Group::Blocks blocks_;
   std::map<int, Use> uses_;  // by memory
   std::vector<std::size_t> members_;
   std::deque<Halves> halves_;
@@ -319,13 +317,13 @@ void bring_together(Program& program, const Found& found) {
 
 /// Ways to cut that are worth trying for a group that begins with `nest`, the best first: many
 /// small blocks.
-std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
+std::vector<Group::Blocks> blockings(const LoopNest& nest, const Target& target) {
   const Size all = points(nest),
              most = std::min<Size>(all / target.elements_per_block, target.most_blocks);
   if (most < 2) return {};
   const Size least =
       std::max<Size>(2, std::min<Size>(target.most_blocks, all / target.most_elements_per_block));
-  std::vector<Blocking> found;
+  std::vector<Group::Blocks> found;
   const auto is_cut = [](const LoopNest::NestAxis& axis) { return !axis.reduced && !axis.ordered; };
   // As many pieces as a factor of an axis has, several at once; the last block may have fewer.
   const auto add_several_at_once = [&](Size factor) {
@@ -333,7 +331,7 @@ std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
                at_once = in_piece < target.elements_per_block
                              ? ceil_div(Size(target.elements_per_block), in_piece)
                              : Size(1);
-    if (at_once < factor) found.push_back({factor, at_once});
+    if (at_once < factor) found.push_back({factor, {}, at_once});
   };
   for (const LoopNest::NestAxis& axis : nest.axes) {
     if (!is_cut(axis) || axis.size.is_number()) continue;
@@ -351,7 +349,7 @@ std::vector<Blocking> blockings(const LoopNest& nest, const Target& target) {
   }
   std::sort(counts.rbegin(), counts.rend());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  for (const std::int64_t n : counts) found.push_back({n, 1});
+  for (const std::int64_t n : counts) found.push_back({n});
   return found;
 }
 
@@ -371,9 +369,9 @@ std::size_t add_group(Program& program, const Target& target, std::span<const in
                       std::span<const int> memory, std::size_t first, std::size_t end) {
   Found best{{.first = first}, {first}, {}, {}};
   const bool is_last = first + 1 == end;
-  for (const Blocking& blocking :
-       is_last ? std::vector<Blocking>() : blockings(program.nests[first], target)) {
-    Grouping grouping(program, target, memory, first, end, blocking);
+  for (const Group::Blocks& blocks :
+       is_last ? std::vector<Group::Blocks>() : blockings(program.nests[first], target)) {
+    Grouping grouping(program, target, memory, first, end, blocks);
     if (grouping.count() > best.group.count) best = std::move(grouping).found();
   }
   bring_together(program, best);
@@ -395,7 +393,7 @@ void group_nests(Program& program, const Target& target, std::span<const int> ke
     program.buffers[b].memory = memory[b];
   std::vector<Group> attentions;
   for (Group& group : program.groups) {
-    if (group.attention) attentions.push_back(std::move(group));
+    if (group.attention()) attentions.push_back(std::move(group));
   }
   program.groups.clear();
   const std::size_t given = program.nests.size();

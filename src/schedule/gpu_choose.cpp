@@ -306,7 +306,7 @@ Schedule choose(const LoopNest& reduction, const GpuTarget& target) {
 Schedule choose(const Program& program, const Program::Group& group, const GpuTarget& target) {
   Schedule schedule;
   schedule.buffers = program.buffers.size();
-  Rows rows{std::span(program.nests).subspan(group.first, group.count), group.row_axes.value()};
+  Rows rows{std::span(program.nests).subspan(group.first, group.count), group.rows()->axes};
   for (const LoopNest& nest : rows.nests)
     rows.is_local.push_back(program.buffers[static_cast<std::size_t>(nest.output.buffer)].is_local);
   Schedule::Step step = step_of(rows, Layout(rows, target).of_group());

@@ -37,7 +37,7 @@ class GroupOrder {
       std::set<std::size_t> found;
       const auto [read, written] = dependences_.touched_by(
           std::span(program.nests).subspan(program.groups[g].first, program.groups[g].count),
-          program.groups[g].attention.get());
+          program.groups[g].attention());
       for (int m : read) found.insert(uses[m].writers.begin(), uses[m].writers.end());
       for (int m : written) {
         found.insert(uses[m].writers.begin(), uses[m].writers.end());
@@ -258,7 +258,7 @@ class Many {
       const Numbers& first = nodes_[nodes.front()];
       Group group = program_.groups[first.front()];
       if (nodes.size() * first.size() > 1)
-        group = {0, nodes.size() * first.size(), 1, {}, first.size()};
+        group = {0, nodes.size() * first.size(), Group::Repeated{first.size()}};
       group.first = nests.size();
       for (std::size_t n : nodes) {
         for (std::size_t g : nodes_[n]) {
@@ -284,10 +284,11 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
   Numbers user(program.buffers.size(), nobody);  // the first nest of the chain
   std::vector<char> is_written_first(program.buffers.size(), 0);
   for (const Group& group : program.groups) {
+    const Group::Repeated* repeated = group.repeated();
     for (std::size_t i = 0; i < group.count; ++i) {
       const LoopNest& nest = program.nests[group.first + i];
       const std::size_t chain =
-          group.each > 0 ? group.first + i / group.each * group.each : several;
+          repeated ? group.first + i / repeated->each * repeated->each : several;
       const auto use = [&](const LoopNest::Operand& operand, bool is_write) {
         const auto b = static_cast<std::size_t>(operand.buffer);
         if (user[b] == nobody) is_written_first[b] = is_write;
@@ -306,15 +307,15 @@ void find_local_buffers(Program& program, std::span<const int> kept) {
   for (bool changes = true; changes;) {
     changes = false;
     for (const Group& group : program.groups) {
-      for (std::size_t n = 0; n < group.each; ++n) {
+      const std::size_t each = group.repeated() ? group.repeated()->each : 0;
+      for (std::size_t n = 0; n < each; ++n) {
         std::size_t locals = 0;
         const auto output = [&](std::size_t i) {
           return static_cast<std::size_t>(program.nests[group.first + i].output.buffer);
         };
-        for (std::size_t i = n; i < group.count; i += group.each)
-          locals += is_local[output(i)] != 0;
-        if (locals == 0 || locals == group.count / group.each) continue;
-        for (std::size_t i = n; i < group.count; i += group.each) is_local[output(i)] = 0;
+        for (std::size_t i = n; i < group.count; i += each) locals += is_local[output(i)] != 0;
+        if (locals == 0 || locals == group.count / each) continue;
+        for (std::size_t i = n; i < group.count; i += each) is_local[output(i)] = 0;
         changes = true;
       }
     }

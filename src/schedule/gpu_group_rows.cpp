@@ -387,11 +387,11 @@ class RowGrouping {
         continue;
       }
       if (i == 0) return std::nullopt;
-      by_skipped.add(dependences_.touched_by(item.nests, item.group.attention.get()));
+      by_skipped.add(dependences_.touched_by(item.nests, item.group.attention()));
     }
     if (members.size() < 2 || !group.has_reduction()) return std::nullopt;
     Item result;
-    result.group.row_axes = group.row_axes();
+    result.group.form = Program::Group::Rows{group.row_axes()};
     result.nests = group.take();
     std::vector<int> uses_here(uses_.size(), 0);
     for (const LoopNest& nest : result.nests) count(nest, uses_here);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include <ein/detail/fields.hpp>
@@ -45,6 +46,8 @@ std::size_t heap_bytes(const T& x) {
     return x ? block_bytes(sizeof *x) + heap_bytes(*x) : 0;
   } else if constexpr (detail::is_optional<T>) {
     return x ? heap_bytes(*x) : 0;
+  } else if constexpr (detail::is_variant<T>) {
+    return std::visit([](const auto& form) { return heap_bytes(form); }, x);
   } else if constexpr (detail::is_pair<T>) {
     return heap_bytes(x.first) + heap_bytes(x.second);
   } else {

@@ -384,8 +384,7 @@ TEST(GroupRowsTest, EachIsOneKernel) {
     EXPECT_EQ(forward.program.groups.size(), 1u) << op.name << "\n" << to_string(forward.program);
     const Traced backward = traced_rows(op.name, true, {8, 64, 100});
     int by_rows = 0;
-    for (const Program::Group& group : backward.program.groups)
-      by_rows += group.row_axes.has_value();
+    for (const Program::Group& group : backward.program.groups) by_rows += group.rows() != nullptr;
     EXPECT_EQ(by_rows, 1) << op.name << "\n" << to_string(backward.program);
     // Gradients of weights and biases are sums across the rows, or begin as those.
     if (op.differentiable == 1) {
@@ -464,13 +463,14 @@ TEST(GroupRowsTest, WhatIsComputedAgainStaysLate) {
 
 TEST(GroupRowsTest, GroupsThatAreThereStay) {
   Program p = traced_rows("softmax", false, {8, 64, 100}).program;
-  p.groups = {{.first = 0, .count = 2, .blocks = 4, .axes = {0, 0}}};
+  p.groups = {{.first = 0, .count = 2, .form = Program::Group::Blocks{4, {0, 0}}}};
   group_rows(p, {}, {});
   ASSERT_EQ(p.groups.size(), 2u);
-  EXPECT_EQ(p.groups[0].blocks, 4);
-  EXPECT_FALSE(p.groups[0].row_axes);
+  ASSERT_TRUE(p.groups[0].blocks());
+  EXPECT_EQ(p.groups[0].blocks()->count, 4);
   EXPECT_EQ(p.groups[1].first, 2u);
-  EXPECT_EQ(p.groups[1].row_axes, 1u);
+  ASSERT_TRUE(p.groups[1].rows());
+  EXPECT_EQ(p.groups[1].rows()->axes, 1u);
 }
 
 // --- NVRTC ---
@@ -489,7 +489,7 @@ TEST_P(NvrtcRowsTest, NothingSpills) {
         const DType dtype = is_backward ? DType::f32 : DType::bf16;
         const Program p = traced_rows(op.name, is_backward, {16, 512, k}, dtype).program;
         for (const Program::Group& group : p.groups) {
-          if (!group.row_axes) continue;
+          if (!group.rows()) continue;
           for (const KernelSource& kernel : codegen::emit(
                    p, group, {number, GetParam().back() == 'a'}, "_" + std::to_string(count++)))
             text += kernel.text.substr(kernel.kernel_begin);

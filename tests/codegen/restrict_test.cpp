@@ -25,7 +25,7 @@ Program sum_of(int a, int b, int y, const std::vector<int>& memory) {
   nest.body = Ex::input(0) + Ex::input(1);
   nest.compute = DType::f32;
   program.nests = {nest};
-  program.groups = {{0, 1, 1, {}}};
+  program.groups = {{.first = 0, .count = 1}};
   return program;
 }
 

@@ -32,9 +32,9 @@ void for_each_point(const Program& program, const Program::Group& group, std::si
   std::vector<std::int64_t> point(nest.axes.size(), 0);
   for (;;) {
     std::int64_t block = 0;
-    if (!group.axes.empty())
-      block = point[group.axes[i]] / (nest.axes[group.axes[i]].size / group.blocks);
-    for (std::size_t a = 0; a < group.row_axes.value_or(0); ++a)
+    if (const auto* blocks = group.blocks(); blocks && !blocks->axes.empty())
+      block = point[blocks->axes[i]] / (nest.axes[blocks->axes[i]].size / blocks->count);
+    for (std::size_t a = 0; a < (group.rows() ? group.rows()->axes : 0); ++a)
       block = block * nest.axes[a].size + point[a];
     f(point, block);
     std::size_t a = point.size();

@@ -213,12 +213,13 @@ TEST(ProgramVerifyTest, Groups) {
          "group 1: groups are to have all nests, in order");
   expect([](Program& p) { p.groups[0].count = 0; },
          "group 0: groups are to have all nests, in order");
-  expect([](Program& p) { p.groups[0].each = 2; }, "group 0: nests beyond a whole repetition");
-  expect([](Program& p) { p.groups[0].blocks = 0; }, "group 0: no blocks");
-  expect([](Program& p) { p.groups[0].blocks = 3; },
+  expect([](Program& p) { p.groups[0].form = Program::Group::Repeated{2}; },
+         "group 0: nests beyond a whole repetition");
+  expect([](Program& p) { p.groups[0].form = Program::Group::Blocks{0}; }, "group 0: no blocks");
+  expect([](Program& p) { p.groups[0].form = Program::Group::Blocks{3}; },
          "group 0: one axis per nest is wanted to cut it into blocks");
   const auto in_blocks = [](Program& p, std::int64_t blocks, std::vector<std::size_t> axes) {
-    p.groups = {{.first = 0, .count = 2, .blocks = blocks, .axes = std::move(axes)}};
+    p.groups = {{.first = 0, .count = 2, .form = Program::Group::Blocks{blocks, std::move(axes)}}};
   };
   expect([&](Program& p) { in_blocks(p, 3, {0}); },
          "group 0: one axis per nest is wanted to cut it into blocks");
@@ -233,7 +234,7 @@ TEST(ProgramVerifyTest, Groups) {
         in_blocks(p, 4, {1, 0});
       },
       "group 0: an axis does not fall into blocks");
-  expect([](Program& p) { p.groups = {{.first = 0, .count = 2, .row_axes = 2}}; },
+  expect([](Program& p) { p.groups = {{.first = 0, .count = 2, .form = Program::Group::Rows{2}}}; },
          "group 0: nests do not share their rows");
   expect([](Program& p) { p.buffers[2].is_local = true; },
          "group 1: shares a local buffer with another group");

@@ -98,7 +98,7 @@ TEST(AttentionSchedules, OfRandomCases) {
       text += to_string(schedule);
       ASSERT_NO_THROW(verify(schedule, elements)) << text;
       ASSERT_NO_THROW(execute(schedule, got, seed)) << text;
-      found += group.attention != nullptr;
+      found += group.attention() != nullptr;
     }
     for (const Program::Result& result : program.results) {
       const auto b = static_cast<std::size_t>(result.buffer);
@@ -122,9 +122,9 @@ TEST(AttentionSchedules, CodeOfRandomCases) {
     const Program& program = step.program;
     std::vector<std::unique_ptr<host::Kernel>> kernels;
     for (const Program::Group& group : program.groups) {
-      found += group.attention != nullptr;
-      kernels.push_back(group.attention ? host::make_kernel(choose(program, group, target))
-                                        : host::make_kernel(program, group));
+      found += group.attention() != nullptr;
+      kernels.push_back(group.attention() ? host::make_kernel(choose(program, group, target))
+                                          : host::make_kernel(program, group));
       ASSERT_TRUE(kernels.back());
     }
     std::vector<std::vector<double>> of_threads[2];

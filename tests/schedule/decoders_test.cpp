@@ -92,8 +92,8 @@ void expect_results(const Decoder& decoder, const CompiledProgram& step, unsigne
 bool has_attention_behind_halves(const Program& program) {
   bool is_first = true, halves = false;
   for (const Program::Group& group : program.groups) {
-    if (group.attention && !is_first && halves) return true;
-    is_first &= group.attention == nullptr;
+    if (group.attention() && !is_first && halves) return true;
+    is_first &= group.attention() == nullptr;
     halves |= program.nests[group.first].joins;
   }
   return false;
@@ -137,8 +137,8 @@ TEST(Decoders, SchedulesForASmallGpu) {
     const GpuTarget target = small_gpu();
     const CompiledProgram step = step_for(decoder, target);
     expect_results(decoder, step, seed, [&](const Program::Group& group) {
-      rows += group.row_axes.has_value();
-      return group.row_axes ? std::optional(choose(step.program, group, target)) : std::nullopt;
+      rows += group.rows() != nullptr;
+      return group.rows() ? std::optional(choose(step.program, group, target)) : std::nullopt;
     });
     several += attentions(step.program).size() > 2;
   });
@@ -153,12 +153,12 @@ TEST(Decoders, AttentionOfOtherNestsIsFound) {
   ASSERT_NO_THROW(verify(program));
   std::vector<std::size_t> found;
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    if (program.groups[g].attention) found.push_back(g);
+    if (program.groups[g].attention()) found.push_back(g);
   }
   ASSERT_EQ(found.size(), 4u);  // forward 1, forward 2, backward 2, backward 1
   for (const std::size_t first : {0, 2}) {
     Program other = program;
-    std::swap(other.groups[found[first]].attention, other.groups[found[first + 1]].attention);
+    std::swap(other.groups[found[first]].form, other.groups[found[first + 1]].form);
     EXPECT_THROW(verify(other), std::logic_error) << first;
   }
 }

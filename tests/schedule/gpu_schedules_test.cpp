@@ -66,7 +66,7 @@ TEST(GpuSchedules, OfRandomGroups) {
       local += buffer.is_local;
     }
     for (const Program::Group& group : program.groups) {
-      if (!group.row_axes) {
+      if (!group.rows()) {
         for (std::size_t n = 0; n < group.count; ++n) execute(program.nests[group.first + n], got);
         continue;
       }

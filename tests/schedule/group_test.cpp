@@ -55,7 +55,7 @@ TEST(Group, ChainsOverTheSameRowsRunTogether) {
   group_nests(p, Target{}, std::vector{3});
   ASSERT_EQ(p.groups.size(), 1u);
   EXPECT_EQ(p.groups[0].count, 3u);
-  EXPECT_EQ(p.groups[0].blocks, 8);  // 512 · 128 / 8192
+  EXPECT_EQ(p.groups[0].blocks()->count, 8);  // 512 · 128 / 8192
   EXPECT_TRUE(p.buffers[1].is_local);
   EXPECT_TRUE(p.buffers[2].is_local);
   EXPECT_FALSE(p.buffers[0].is_local);
@@ -135,8 +135,8 @@ TEST(Group, ColumnsAreNotCutIntoShortPieces) {
   p.nests[1].output.strides = {0, 1};
   group_nests(p, Target{}, std::vector{1, 2});
   for (const Program::Group& group : p.groups) {
-    for (std::size_t i = 0; i < group.axes.size(); ++i)
-      EXPECT_EQ(p.nests[group.first + i].axes[group.axes[i]].name, "i") << to_string(p);
+    for (std::size_t i = 0; i < group.blocks()->axes.size(); ++i)
+      EXPECT_EQ(p.nests[group.first + i].axes[group.blocks()->axes[i]].name, "i") << to_string(p);
   }
 }
 
@@ -158,7 +158,7 @@ TEST(Group, ASumOverTheBlocksBecomesTwo) {
   group_nests(p, Target{}, std::vector{3});
   ASSERT_EQ(p.groups.size(), 3u) << to_string(p);
   EXPECT_EQ(p.groups[0].count, 2u);
-  EXPECT_EQ(p.groups[0].blocks, 8);
+  EXPECT_EQ(p.groups[0].blocks()->count, 8);
   ASSERT_EQ(p.buffers.size(), 5u);
   EXPECT_EQ(p.buffers[4].elements, 8 * 128);
   EXPECT_FALSE(p.buffers[4].is_local);
@@ -200,7 +200,7 @@ TEST(Group, ATransposedReaderIsCutAlongTheOtherAxisOrNotAtAll) {
   group_nests(p, Target{}, std::vector{3});
   for (const Program::Group& group : p.groups) {
     if (group.first + group.count != 3 || group.count < 2) continue;
-    EXPECT_EQ(p.nests[2].axes[group.axes.back()].name, "j");
+    EXPECT_EQ(p.nests[2].axes[group.blocks()->axes.back()].name, "j");
   }
 }
 

@@ -247,7 +247,7 @@ CompiledProgram compiled(const std::vector<Tensor>& arguments, const Function& f
 inline std::vector<const Attention*> attentions(const Program& program) {
   std::vector<const Attention*> found;
   for (const Program::Group& group : program.groups) {
-    if (group.attention) found.push_back(&*group.attention);
+    if (group.attention()) found.push_back(group.attention());
   }
   return found;
 }

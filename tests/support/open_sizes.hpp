@@ -56,10 +56,10 @@ class NamedNumbers {
     for (Program::Buffer& buffer : program.buffers) open(buffer.elements);
     for (LoopNest& nest : program.nests) open(nest);
     for (Program::Group& group : program.groups) {
-      if (!group.attention) continue;
-      Attention attention = *group.attention;
+      if (!group.attention()) continue;
+      Attention attention = *group.attention();
       open(attention);
-      group.attention = std::make_shared<const Attention>(std::move(attention));
+      group.form = std::make_shared<const Attention>(std::move(attention));
     }
   }
 
