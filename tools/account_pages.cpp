@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "account.hpp"
+#include "draw/svg.hpp"
 #include "report.hpp"
 
 namespace ein::command {
@@ -147,10 +148,6 @@ std::string in_latex(const std::string& text) {
   return result;
 }
 
-std::string in_html(const std::string& text) {
-  return replaced(text, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
-}
-
 /// Of the lines of a section: name, value, share and note, each as `row` has them.
 template <class Row>
 void rows_of(const Account& section, const Row& row) {
@@ -230,14 +227,14 @@ thead th { font-weight: bold; }
 
 /// The part of each kind of memory in a sum, as a bar beside its number.
 std::string bars_of(const Account& whole) {
-  std::string text = "<table>\n<caption>Memory of " + in_html(whole.name) + ": " +
-                     in_html(rounded(whole)) +
+  std::string text = "<table>\n<caption>Memory of " + draw::escaped(whole.name) + ": " +
+                     draw::escaped(rounded(whole)) +
                      "</caption>\n<thead><tr><th scope=\"col\">kind</th><th scope=\"col\">"
                      "bytes</th><th scope=\"col\">share</th><th scope=\"col\" "
                      "aria-hidden=\"true\"></th></tr></thead>\n<tbody>\n";
   for (const Account& part : whole.parts) {
     const std::string share = share_of(part, &whole);
-    text += "<tr><th scope=\"row\">" + in_html(part.name) + "</th><td class=\"n\">" +
+    text += "<tr><th scope=\"row\">" + draw::escaped(part.name) + "</th><td class=\"n\">" +
             value_of(part) + "</td><td class=\"n\">" + share +
             "</td><td style=\"width:50%\" aria-hidden=\"true\"><div class=\"bar\" style=\"width:" +
             replaced(share, {{' ', ""}}) + "\"></div></td></tr>\n";
@@ -252,15 +249,15 @@ std::string account_html(const Account& root, const std::string& title) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>" +
-      in_html(title) + "</title>\n<style>\n" + style + "</style>\n</head>\n<body>\n<main>\n<h1>" +
-      in_html(title) + "</h1>\n";
+      draw::escaped(title) + "</title>\n<style>\n" + style +
+      "</style>\n</head>\n<body>\n<main>\n<h1>" + draw::escaped(title) + "</h1>\n";
   if (const Account* memory = root.find("memory")) {
     for (const Account& whole : memory->parts) {
       if (whole.is_sum) text += bars_of(whole);
     }
   }
   for (const Account& section : root.parts) {
-    text += "<table>\n<caption>" + in_html(headline_of(section)) +
+    text += "<table>\n<caption>" + draw::escaped(headline_of(section)) +
             "</caption>\n<thead><tr><th scope=\"col\">what</th><th scope=\"col\">value</th>"
             "<th scope=\"col\">share</th><th scope=\"col\">note</th></tr></thead>\n<tbody>\n";
     rows_of(section, [&](const Account& line, const std::string& value, const std::string& share,
@@ -268,9 +265,9 @@ std::string account_html(const Account& root, const std::string& title) {
       const bool has_unit = std::holds_alternative<Count>(line.value) && !line.unit.empty();
       text +=
           "<tr><th scope=\"row\" style=\"padding-left:" + std::to_string(depth > 0 ? depth : 1) +
-          "rem\">" + in_html(line.name) + "</th><td class=\"n\">" + in_html(value) +
-          (has_unit ? " " + in_html(line.unit) : "") + "</td><td class=\"n\">" + share +
-          "</td><td>" + in_html(note) + "</td></tr>\n";
+          "rem\">" + draw::escaped(line.name) + "</th><td class=\"n\">" + draw::escaped(value) +
+          (has_unit ? " " + draw::escaped(line.unit) : "") + "</td><td class=\"n\">" + share +
+          "</td><td>" + draw::escaped(note) + "</td></tr>\n";
     });
     text += "</tbody>\n</table>\n";
   }

@@ -1,20 +1,18 @@
 #include "cpu/strip_type.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "cpu/strip_loops.hpp"
+#include "nest/integer_range.hpp"
 
 namespace ein::host {
 namespace {
 
-struct Range {
-  std::int64_t low, high;
-};
+using Range = IntegerRange;
 /// Of the values of a step, if the bits hold them all.
 using Known = std::optional<Range>;
 
@@ -42,7 +40,6 @@ class Analysis {
       known += args[i].has_value();
     }
     const auto& [a, b, c] = args;
-    const bool all_known = known == info(step.op).arity;
     const auto is = [&](const Known& value) {
       steps_.push_back(value);
       return true;
@@ -51,64 +48,33 @@ class Analysis {
       case input:
         return add_input(inputs_[static_cast<std::size_t>(step.which)]);
       case constant:
-        return is(fit(step.integer, step.integer));
+        return is(fit({step.integer, step.integer}));
       case index:  // counted up modulo 2^bits
         return is({});
-      case neg:
-        return is(all_known ? fit(-a->high, -a->low) : Known());
-      case ScalarOp::add:
-        return is(all_known ? fit(a->low + b->low, a->high + b->high) : Known());
-      case sub:
-        return is(all_known ? fit(a->low - b->high, a->high - b->low) : Known());
-      case mul: {
-        if (!all_known) return is({});
-        const auto [low, high] =
-            std::minmax({a->low * b->low, a->low * b->high, a->high * b->low, a->high * b->high});
-        return is(fit(low, high));
-      }
       case bit_and:
-        return is(both_bits(a, b));
-      case bit_or:
-      case bit_xor:
-        return is(all_known ? any_bits(*a, *b) : Known());
+        if (known == 1 && (a ? a : b)->low >= 0) return is(Range{0, (a ? a : b)->high});
+        break;
       case where:
         if (!a) return false;
-        return is(b && c ? fit(std::min(b->low, c->low), std::max(b->high, c->high)) : Known());
+        break;
       case shift_left:  // by 32 and more nothing is left in so many bits
         if (!b) return false;
         return is(a && b->low >= 0 && b->high < 32 ? shifted_left(*a, *b) : Known());
       default:
         break;
     }
-    if (!all_known) return false;
-    switch (step.op) {
-      case lt:
-      case le:
-      case gt:
-      case ge:
-      case eq:
-      case ne:
-      case logical_not:
-      case logical_and:
-      case logical_or:
-        return is(Range{0, 1});
-      case ScalarOp::abs:
-        return is(fit(a->low > 0 ? a->low : std::max<std::int64_t>(0, -a->high),
-                      std::max(-a->low, a->high)));
-      case ScalarOp::min:
-        return is(Range{std::min(a->low, b->low), std::min(a->high, b->high)});
-      case ScalarOp::max:
-        return is(Range{std::max(a->low, b->low), std::max(a->high, b->high)});
-      case remainder:  // has the sign of the divisor, or is 0
-        return is(
-            Range{std::min<std::int64_t>(0, b->low + 1), std::max<std::int64_t>(0, b->high - 1)});
-      case shift_right:  // to 0 or -1 at the most
-        return is(Range{a->low < 0 ? a->low : 0, a->high < 0 ? -1 : a->high});
-      case ScalarOp::pow:
-        return is({});
-      default:
-        return false;
-    }
+    if (known < info(step.op).arity) return keeps_bits(step.op) && is({});
+    if (step.op == ScalarOp::pow) return is({});
+    const Range ranges[] = {a.value_or(Range{}), b.value_or(Range{}), c.value_or(Range{})};
+    const Known range = range_of(step.op, std::span(ranges).first(static_cast<std::size_t>(known)));
+    return range && is(fit(*range));
+  }
+
+  /// Whether the value modulo 2^bits follows from the arguments modulo 2^bits.
+  static bool keeps_bits(ScalarOp op) {
+    using enum ScalarOp;
+    return op == neg || op == ScalarOp::add || op == sub || op == mul || op == bit_and ||
+           op == bit_or || op == bit_xor || op == where;
   }
 
   bool add_input(DType dtype) {
@@ -116,39 +82,21 @@ class Analysis {
     visit(dtype, [&]<class T>(std::type_identity<T>) {
       using Limits = std::numeric_limits<T>;
       if constexpr (Limits::is_integer)
-        steps_.push_back(fit(static_cast<std::int64_t>(Limits::min()),
-                             static_cast<std::int64_t>(Limits::max())));
+        steps_.push_back(fit(
+            {static_cast<std::int64_t>(Limits::min()), static_cast<std::int64_t>(Limits::max())}));
     });
     return true;
   }
 
-  Known fit(std::int64_t low, std::int64_t high) const {
+  Known fit(const Range& range) const {
     const std::int64_t most = (std::int64_t{1} << (bits_ - 1)) - 1;
-    return low >= -most - 1 && high <= most ? Known(Range{low, high}) : Known();
-  }
-  /// Nothing is set that a number without a sign has not set.
-  static Known both_bits(const Known& a, const Known& b) {
-    Known result;
-    for (const Known& x : {a, b}) {
-      if (x && x->low >= 0) result = Range{0, result ? std::min(result->high, x->high) : x->high};
-    }
-    return result || !a || !b ? result : any_bits(*a, *b);
-  }
-  /// As many bits as the longer has, and a sign where one has.
-  static Range any_bits(const Range& a, const Range& b) {
-    const auto magnitude = [](std::int64_t x) {
-      return static_cast<std::uint64_t>(x < 0 ? ~x : x);
-    };
-    std::uint64_t most = 0;
-    for (std::int64_t end : {a.low, a.high, b.low, b.high}) most = std::max(most, magnitude(end));
-    const auto ones = static_cast<std::int64_t>((std::uint64_t{1} << std::bit_width(most)) - 1);
-    return {a.low < 0 || b.low < 0 ? -ones - 1 : 0, ones};
+    return range.low >= -most - 1 && range.high <= most ? Known(range) : Known();
   }
   /// Of at most 31.
   Known shifted_left(const Range& a, const Range& by) const {
     const auto times = [](std::int64_t x, std::int64_t by) { return x * (std::int64_t{1} << by); };
-    return fit(std::min(times(a.low, by.low), times(a.low, by.high)),
-               std::max(times(a.high, by.low), times(a.high, by.high)));
+    return fit({std::min(times(a.low, by.low), times(a.low, by.high)),
+                std::max(times(a.high, by.low), times(a.high, by.high))});
   }
 
   int bits_;

@@ -100,7 +100,7 @@ std::string list_processes(const std::vector<int>& ranks) {
 
 // --- tickets ---
 
-Ticket& Ticket::operator=(Ticket&& other) {
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
   if (this == &other) return *this;
   finish();
   running_ = std::move(other.running_);

@@ -70,7 +70,7 @@ class [[nodiscard]] Ticket {
   Ticket() = default;  // of nothing, which is done
   explicit Ticket(std::shared_ptr<Running> running) : running_(std::move(running)) {}
   Ticket(Ticket&&) = default;
-  Ticket& operator=(Ticket&& other);
+  Ticket& operator=(Ticket&& other) noexcept;
   ~Ticket() { finish(); }
 
   bool is_done() const { return !running_ || running_->is_done(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/rewrite.hpp"
+#include "nest/integer_range.hpp"
 #include "size/ask.hpp"
 
 namespace ein {
@@ -16,54 +17,37 @@ using Operand = LoopNest::Operand;
 
 // --- values ---
 
-bool is_truth(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::eq:
-    case ScalarOp::ne:
-    case ScalarOp::lt:
-    case ScalarOp::le:
-    case ScalarOp::gt:
-    case ScalarOp::ge:
-    case ScalarOp::logical_and:
-    case ScalarOp::logical_or:
-    case ScalarOp::logical_not:
-      return true;
-    default:
-      return false;
-  }
+std::optional<std::int64_t> number(const Size& size) {
+  return size.is_number() ? std::optional<std::int64_t>(size) : std::nullopt;
 }
 
-/// Whether an expression of whole numbers, of indices and truth values, has the same values in f32.
+/// Of a step of whole numbers, of indices and truth values, whose arguments lie in `ranges`; none
+/// of any other.
+std::optional<IntegerRange> range_of_step(const LoopNest& map, const ScalarStep& step,
+                                          const std::vector<IntegerRange>& ranges) {
+  using enum ScalarOp;
+  const auto which = static_cast<std::size_t>(step.which);
+  if (step.op == constant) return IntegerRange{step.integer, step.integer};
+  if (step.op == index) {
+    const std::optional<std::int64_t> size = number(map.axes[which].size);
+    return size ? std::optional(IntegerRange{0, *size}) : std::nullopt;
+  }
+  if (step.op == input && map.inputs[which].dtype == DType::boolean) return IntegerRange{0, 1};
+  if (step.op != add && step.op != sub && step.op != mul && !is_truth(step.op)) return std::nullopt;
+  std::vector<IntegerRange> args;
+  for (int i = 0; i < info(step.op).arity; ++i)
+    args.push_back(ranges[static_cast<std::size_t>(step.args[i])]);
+  return range_of(step.op, args);
+}
+
+/// Whether such an expression has the same values in f32.
 bool is_exact_in_f32(const LoopNest& map) {
-  struct Bounds {
-    double least, most;
-  };
-  constexpr double limit = 1 << 24;
-  std::vector<Bounds> values;
+  constexpr std::int64_t limit = 1 << 24;
+  std::vector<IntegerRange> ranges;
   for (const ScalarStep& step : map.body.steps) {
-    const auto arg = [&](int i) { return values[static_cast<std::size_t>(step.args[i])]; };
-    Bounds value{0, 1};
-    if (step.op == ScalarOp::index) {
-      const Size& size = map.axes[static_cast<std::size_t>(step.which)].size;
-      if (!size.is_number()) return false;
-      value = {0, static_cast<double>(std::int64_t{size})};
-    } else if (step.op == ScalarOp::input) {
-      if (map.inputs[static_cast<std::size_t>(step.which)].dtype != DType::boolean) return false;
-    } else if (step.op == ScalarOp::constant) {
-      value.least = value.most = static_cast<double>(step.integer);
-    } else if (step.op == ScalarOp::add) {
-      value = {arg(0).least + arg(1).least, arg(0).most + arg(1).most};
-    } else if (step.op == ScalarOp::sub) {
-      value = {arg(0).least - arg(1).most, arg(0).most - arg(1).least};
-    } else if (step.op == ScalarOp::mul) {
-      const double corners[] = {arg(0).least * arg(1).least, arg(0).least * arg(1).most,
-                                arg(0).most * arg(1).least, arg(0).most * arg(1).most};
-      value = {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
-    } else if (!is_truth(step.op)) {
-      return false;
-    }
-    if (value.least < -limit || value.most > limit) return false;
-    values.push_back(value);
+    const auto range = range_of_step(map, step, ranges);
+    if (!range || range->low < -limit || range->high > limit) return false;
+    ranges.push_back(*range);
   }
   return true;
 }
@@ -84,10 +68,6 @@ std::optional<ScalarExpr> value_in(DType compute, const LoopNest& map) {
 }
 
 // --- axes ---
-
-std::optional<std::int64_t> number(const Size& size) {
-  return size.is_number() ? std::optional<std::int64_t>(size) : std::nullopt;
-}
 
 /// Makes two axes of one, the inner of `inner` steps.
 void split_axis(LoopNest& nest, std::size_t a, std::int64_t inner) {
