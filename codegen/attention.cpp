@@ -9,6 +9,7 @@
 
 #include "codegen/elements.hpp"
 #include "codegen/expression.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -523,7 +524,8 @@ Kernels emit_delta(const Attention& a, const Context& context) {
 
 bool has_kernels_for(const Attention& attention) {
   return std::all_of(attention.axes.end() - 2, attention.axes.end(), [](const auto& axis) {
-    return axis.size >= least_width && axis.size <= most_width && axis.size % width_step == 0;
+    return axis.size >= least_width && axis.size <= most_width &&
+           ask_equal(axis.size % width_step, 0);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "codegen/attention.hpp"
 #include "codegen/expression.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -155,10 +156,10 @@ std::string AttentionWriter::place(const AttentionRows& rows, const std::string&
 
 bool AttentionWriter::has_packs(const AttentionRows& rows) const {
   const LoopNest::Operand& operand = *rows.operand;
-  if (!is_one(rows.width_step) || operand.offset % pack != 0 || rows.width % pack != 0)
+  if (!is_one(rows.width_step) || !ask_equal(operand.offset % pack, 0) || rows.width % pack != 0)
     return false;
   for (std::size_t a = 0; a + 2 < operand.strides.size(); ++a) {
-    if (operand.strides[a] % pack != 0) return false;
+    if (!ask_equal(operand.strides[a] % pack, 0)) return false;
   }
   return true;
 }
@@ -291,9 +292,9 @@ void AttentionWriter::write_result(const AttentionRows& to, const std::string& s
                                    const std::string& factor) {
   const std::int64_t slots = tiles_.slots_of(to.width);
   const bool is_ragged = tiles_.by_mma ? padded(to.width) != to.width : slots * side != to.width;
-  bool has_pairs = tiles_.by_mma && is_one(to.width_step) && to.operand->offset % 2 == 0;
+  bool has_pairs = tiles_.by_mma && is_one(to.width_step) && ask_equal(to.operand->offset % 2, 0);
   for (std::size_t a = 0; a + 2 < to.operand->strides.size(); ++a)
-    has_pairs = has_pairs && to.operand->strides[a] % 2 == 0;
+    has_pairs = has_pairs && ask_equal(to.operand->strides[a] % 2, 0);
   const DType dtype = to.operand->dtype;
   open_rows();
   w_.line("if (kept_first + " + row("r") + " >= " + count(to.count) + ") continue;");

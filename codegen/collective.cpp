@@ -5,6 +5,7 @@
 
 #include "codegen/emit.hpp"
 #include "passes/lower.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <iterator>
 
+#include "size/ask.hpp"
+
 namespace ein::codegen {
 namespace {
 
@@ -65,7 +67,7 @@ Kernels emit_by(const LoopNest& nest, const ContractRoles& roles, const Tile& ti
 /// Whether it is better seen as a reduction: few rows or columns are read no more often by one.
 bool is_reduction(const ContractRoles& roles) {
   constexpr std::int64_t few = 4;
-  return roles.m < few || roles.n < few || roles.k == 0;
+  return roles.m < few || roles.n < few || ask_equal(roles.k, 0);
 }
 
 }  // namespace

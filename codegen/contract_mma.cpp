@@ -7,6 +7,7 @@
 #include <array>
 
 #include "codegen/contract.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -107,10 +108,11 @@ class MmaWriter {
     for (std::int64_t bytes = most_pack_bytes; bytes >= 4; bytes /= 2) {
       const std::int64_t width = bytes / size_;
       if (width == 1) return 1;
-      if (inner.empty() || operand.strides[inner.back()] != 1) continue;
-      bool fits = nest_.axes[inner.back()].size % width == 0 && operand.offset % width == 0;
+      if (inner.empty() || !ask_equal(operand.strides[inner.back()], 1)) continue;
+      bool fits = ask_equal(nest_.axes[inner.back()].size % width, 0) &&
+                  ask_equal(operand.offset % width, 0);
       for (std::size_t a = 0; a < nest_.axes.size(); ++a)
-        fits &= a == inner.back() || operand.strides[a] % width == 0;
+        fits &= a == inner.back() || ask_equal(operand.strides[a] % width, 0);
       if (fits) return width;
     }
     return 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/contract.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {
@@ -31,7 +32,7 @@ Pack pack_of_columns(const LoopNest& nest, const ContractRoles& roles,
   LoopNest rounded = nest;
   rounded.axes[axis].size = round_up(size, 16);
   Pack pack = pack_along(rounded, axis, operands, false);
-  pack.is_ragged = size % pack.width != 0;
+  pack.is_ragged = !ask_equal(size % pack.width, 0);
   return pack;
 }
 
@@ -72,7 +73,7 @@ void write_part(Writer& w, const LoopNest& nest, const ContractRoles& roles, con
   std::vector<const LoopNest::Operand*> operands{&nest.output};
   for (std::size_t i : epilogue_inputs(nest)) operands.push_back(&nest.inputs[i]);
   Pack pack = pack_of_columns(nest, roles, operands);
-  if (pack.width > 1 && nest.output.strides[pack.axis] != 1) pack = {};
+  if (pack.width > 1 && !ask_equal(nest.output.strides[pack.axis], 1)) pack = {};
 
   const std::string type = w.unsigned_type(), width = std::to_string(pack.width);
   w.line("__syncwarp();");

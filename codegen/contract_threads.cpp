@@ -6,6 +6,7 @@
 
 #include "codegen/contract.hpp"
 #include "codegen/expression.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/contract.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -107,7 +108,7 @@ std::int64_t pieces_of(const LoopNest& nest, const TileRoles& roles, const Tile&
     std::int64_t best = 1;
     const std::int64_t most = std::min<std::int64_t>(roles.k / least_depth, axis_size);
     for (std::int64_t pieces = 2; pieces <= most && tiles * pieces <= 16 * target.sms; ++pieces) {
-      if (axis_size % pieces == 0 &&
+      if (ask_equal(axis_size % pieces, 0) &&
           cycles(roles, tile, pieces, target.sms) < cycles(roles, tile, best, target.sms))
         best = pieces;
     }
@@ -119,7 +120,7 @@ std::int64_t pieces_of(const LoopNest& nest, const TileRoles& roles, const Tile&
   // Of an open axis by powers of 2 alone, which few lengths tell apart.
   if (!axis_size.is_number())
     pieces = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(pieces)));
-  while (pieces > 1 && axis_size % pieces != 0)
+  while (pieces > 1 && !ask_equal(axis_size % pieces, 0))
     pieces = axis_size.is_number() ? pieces - 1 : pieces / 2;
   return pieces;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "codegen/contract.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -40,17 +41,18 @@ std::optional<Boxes> boxes_of(const LoopNest& nest, const ContractRoles& roles, 
   // A tile is a box only if it does not go on from the end of an inner axis to the next outer
   // index.
   const auto is_box = [&](const AxisList& axes, std::int64_t extent) {
-    return axes.size() == 1 || nest.axes[axes.back()].size % extent == 0;
+    return axes.size() == 1 || ask_equal(nest.axes[axes.back()].size % extent, 0);
   };
   const std::size_t across = side.back(), along = roles.depth.back();
   if (!is_box(side, length) || !is_box(roles.depth, tile.k)) return std::nullopt;
 
   Boxes boxes;
   const auto row = static_cast<std::uint32_t>(row_bytes / size);
-  if (operand.strides[along] == 1) {
+  if (ask_equal(operand.strides[along], 1)) {
     boxes.axes = {along, across};
     boxes.extents = {row, static_cast<std::uint32_t>(length)};
-  } else if (operand.strides[across] == 1 && size == 2) {  // wgmma turns 16-bit elements alone
+  } else if (ask_equal(operand.strides[across], 1) &&
+             size == 2) {  // wgmma turns 16-bit elements alone
     boxes.has_depth_inside = false;
     boxes.axes = {across, along};
     boxes.extents = {row, static_cast<std::uint32_t>(tile.k)};
@@ -58,11 +60,12 @@ std::optional<Boxes> boxes_of(const LoopNest& nest, const ContractRoles& roles, 
   } else {
     return std::nullopt;
   }
-  bool fits = operand.offset * size % 16 == 0;
+  bool fits = ask_equal(operand.offset * size % 16, 0);
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
     if (always_equal(operand.strides[a], 0) || a == boxes.axes[0]) continue;
     const Size stride = operand.strides[a];
-    fits &= stride > 0 && stride < (std::int64_t{1} << 40) / size && stride * size % 16 == 0;
+    fits &=
+        stride > 0 && stride < (std::int64_t{1} << 40) / size && ask_equal(stride * size % 16, 0);
     if (a != boxes.axes[1]) {
       boxes.axes.push_back(a);
       boxes.extents.push_back(1);

@@ -2,6 +2,7 @@
 // memory, so that both sides are walked along their neighbours.
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -64,10 +65,10 @@ Kernels emit_copy(const LoopNest& nest, const Context& context) {
   const std::size_t from_axis = innermost(nest, nest.inputs[0]),
                     to_axis = innermost(nest, nest.output);
   constexpr std::int64_t worth_a_tile = 8;
-  const bool is_transpose = only_moves(nest) && from_axis != no_axis && to_axis != no_axis &&
-                            from_axis != to_axis && nest.inputs[0].strides[to_axis] != 0 &&
-                            nest.axes[from_axis].size >= worth_a_tile &&
-                            nest.axes[to_axis].size >= worth_a_tile;
+  const bool is_transpose =
+      only_moves(nest) && from_axis != no_axis && to_axis != no_axis && from_axis != to_axis &&
+      !ask_equal(nest.inputs[0].strides[to_axis], 0) && nest.axes[from_axis].size >= worth_a_tile &&
+      nest.axes[to_axis].size >= worth_a_tile;
   return is_transpose ? emit_transpose(nest, context, from_axis, to_axis) : emit_map(nest, context);
 }
 

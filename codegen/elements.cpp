@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "size/ask.hpp"
+
 namespace ein::codegen {
 
 void declare_inputs(Writer& writer, const LoopNest& nest, bool moves) {
@@ -52,7 +54,7 @@ std::vector<std::string> write_loads(Writer& writer, const LoopNest& nest, const
                                   ? moved_place(writer, nest, input, "p" + digits, otherwise)
                                   : writer.place(input);
     values[i] = "a" + digits;
-    if (pack.width > 1 && input.strides[pack.axis] == 1) {
+    if (pack.width > 1 && ask_equal(input.strides[pack.axis], 1)) {
       writer.line(type + " " + values[i] + "[" + std::to_string(pack.width) + "];");
       writer.line("load(" + values[i] + ", " + added(input_name(i), place) +
                   (pack.is_ragged ? ", " + remaining : "") + ");");

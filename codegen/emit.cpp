@@ -8,6 +8,7 @@
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
 #include "graph/fields.hpp"
+#include "size/ask.hpp"
 #include "size/size_arithmetic.hpp"
 
 namespace ein::codegen {
@@ -15,10 +16,11 @@ namespace ein::codegen {
 namespace {
 
 bool writes_nothing(const LoopNest& nest) {
-  return std::any_of(
-             nest.axes.begin(), nest.axes.end(),
-             [](const LoopNest::NestAxis& axis) { return axis.size == 0 && !axis.reduced; }) ||
-         (nest.is_scatter() && nest.combine && nest.output.indirection.size == 0);
+  return std::any_of(nest.axes.begin(), nest.axes.end(),
+                     [](const LoopNest::NestAxis& axis) {
+                       return ask_equal(axis.size, 0) && !axis.reduced;
+                     }) ||
+         (nest.is_scatter() && nest.combine && ask_equal(nest.output.indirection.size, 0));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "size/ask.hpp"
+
 namespace ein::codegen {
 namespace {
 

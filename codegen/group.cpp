@@ -5,6 +5,7 @@
 #include "codegen/writer.hpp"
 #include "graph/after_pass.hpp"
 #include "schedule/gpu_choose.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 

@@ -5,6 +5,7 @@
 
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {
@@ -109,7 +110,7 @@ class ManyWriter {
   /// The slot of an operand; what lies at one place in every chain is one slot.
   std::size_t slot_of(const Program& program, std::size_t nest, std::size_t input) {
     const Operand& first = operand(0, nest, input);
-    const bool moves = !nests_[nest].axes.empty() && first.strides[0] != 0;
+    const bool moves = !nests_[nest].axes.empty() && !ask_equal(first.strides[0], 0);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Operand& other = *slots_[s].operands[0];
       if (other.buffer == first.buffer && always_equal(other.offset, first.offset) &&
@@ -147,7 +148,7 @@ class ManyWriter {
     auto width = static_cast<std::int64_t>(16 / largest);
     for (const Slot& slot : slots_) {
       for (const Operand* operand : slot.operands) {
-        while (slot.moves && operand->offset % width != 0) width /= 2;
+        while (slot.moves && !ask_equal(operand->offset % width, 0)) width /= 2;
       }
     }
     return width;

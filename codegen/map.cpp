@@ -3,6 +3,7 @@
 
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 
@@ -21,10 +22,11 @@ Kernels emit_map(const LoopNest& nest, const Context& context) {
   if (pack.width > 1) {
     // Neighbours that are read or written at once share their position, and are not the same
     // element.
-    bool splits = nest.output.strides[pack.axis] != 1;
+    bool splits = !ask_equal(nest.output.strides[pack.axis], 1);
     for (std::size_t i : inputs_of(nest.body)) {
       const int p = nest.inputs[i].indirection.positions;
-      splits |= p >= 0 && nest.inputs[static_cast<std::size_t>(p)].strides[pack.axis] != 0;
+      splits |=
+          p >= 0 && !ask_equal(nest.inputs[static_cast<std::size_t>(p)].strides[pack.axis], 0);
     }
     if (splits) pack = {};
   }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "codegen/contract.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

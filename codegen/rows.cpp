@@ -10,6 +10,7 @@
 #include "codegen/forms.hpp"
 #include "graph/after_pass.hpp"
 #include "schedule/gpu_choose.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

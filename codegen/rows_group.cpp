@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/rows.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 

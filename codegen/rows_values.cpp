@@ -4,6 +4,7 @@
 
 #include "codegen/contract.hpp"
 #include "codegen/rows.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -3,6 +3,7 @@
 // with each step: floats are combined in f64, of which each result is rounded once.
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 
@@ -15,7 +16,7 @@ Kernels emit_scan(const LoopNest& nest, const Context& context) {
   constexpr std::int64_t long_line = 256, many_lines = 8192;
   const bool has_factors = nest.inputs.size() == 2;
   const bool by_blocks = !has_factors && size >= long_line &&
-                         (nest.inputs[0].strides[axis] == 1 || lines < many_lines);
+                         (ask_equal(nest.inputs[0].strides[axis], 1) || lines < many_lines);
 
   const DType sum = is_integral(nest.compute) ? nest.compute : DType::f64;
   const std::string type = element_type(sum), first = identity(*nest.combine, sum);

@@ -9,6 +9,7 @@
 
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::codegen {
@@ -42,7 +43,10 @@ Kernels emit_scatter(const LoopNest& nest, const Context& context) {
   const LoopNest::Operand& positions = nest.inputs[by];
   AxisList lines, row, points;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    (nest.axes[a].reduced ? points : positions.strides[a] != 0 ? lines : row).push_back(a);
+    (nest.axes[a].reduced                  ? points
+     : !ask_equal(positions.strides[a], 0) ? lines
+                                           : row)
+        .push_back(a);
   }
   lines = by_stride(std::move(lines), nest.output);
   row = by_stride(std::move(row), nest.output);

@@ -2,6 +2,7 @@
 // come before it; a long one is sorted by a block, digit by digit.
 #include "codegen/elements.hpp"
 #include "codegen/forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "codegen/vocabulary.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

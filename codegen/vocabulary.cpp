@@ -5,6 +5,7 @@
 
 #include "codegen/vocabulary/text.hpp"
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/vocabulary.hpp"
+#include "size/ask.hpp"
 
 namespace ein::codegen {
 
@@ -126,7 +127,7 @@ std::string loop(const std::string& type, const std::string& name, const std::st
 AxisList by_stride(AxisList axes, const LoopNest::Operand& operand) {
   std::sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
     const Size x = magnitude(operand.strides[a]), y = magnitude(operand.strides[b]);
-    return x != y ? x > y : a < b;
+    return !ask_equal(x, y) ? x > y : a < b;
   });
   return axes;
 }

@@ -4,6 +4,7 @@
 
 #include <ein/call.hpp>
 #include <ein/error.hpp>
+#include "size/ask.hpp"
 
 namespace ein::napkin {
 namespace {

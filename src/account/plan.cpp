@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
+#include "size/ask.hpp"
 
 namespace ein::plan {
 namespace {

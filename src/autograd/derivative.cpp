@@ -5,6 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "size/ask.hpp"
+
 namespace ein::autograd {
 namespace {
 

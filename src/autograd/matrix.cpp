@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "linalg/function.hpp"
+#include "size/ask.hpp"
 
 namespace ein::autograd {
 namespace {
@@ -285,7 +286,7 @@ class Rule {
   /// Golub, Pereyra, The differentiation of pseudo-inverses, 1973, where the rank is full.
   ValueId lstsq(ValueId u) {
     const ValueId first = solve(u);
-    if (always_equal(n_, m_) || n_ == m_) return first;
+    if (always_equal(n_, m_) || ask_equal(n_, m_)) return first;
     const auto minus_product = [&](ValueId from, std::string_view result, ValueId with,
                                    std::string_view letters) {
       const ValueId product = x_.product({a_, "ij"}, {with, letters}, result);

@@ -10,6 +10,7 @@
 #include "autograd/matrix.hpp"
 #include "graph/build.hpp"
 #include "graph/rewrite.hpp"
+#include "size/ask.hpp"
 
 namespace ein::autograd {
 namespace {
@@ -97,7 +98,7 @@ class Builder {
     bool is_like(const Sent& other) const {
       return read == other.read && from.access == other.from.access &&
              std::equal(axes.begin(), axes.end(), other.axes.begin(), other.axes.end(),
-                        [](const Axis& a, const Axis& b) { return a.size == b.size; });
+                        [](const Axis& a, const Axis& b) { return ask_equal(a.size, b.size); });
     }
   };
 
@@ -121,7 +122,7 @@ class Builder {
   /// `from.access` that `to` lacks must have been summed.
   ValueId move(const Points& from, const std::vector<Axis>& axes, const Access& to,
                const Shape& shape) {
-    if (from.access == to && graph_.op(from.id).shape == shape) return from.id;
+    if (from.access == to && ask_equal(graph_.op(from.id).shape, shape)) return from.id;
     if (is_window(to, shape, axes)) return sum_into(from, axes, to, shape);
     return add(move_op(from, axes, {to, shape}, graph_.op(from.id).dtype));
   }
@@ -220,7 +221,7 @@ class Builder {
     const Shape shape = input.shape;
     const DType dtype = input.dtype;
     const Points from = pull(sent, axes, op.reads[k], shape, dtype);
-    if (from.access == op.reads[k] && graph_.op(from.id).shape == shape)
+    if (from.access == op.reads[k] && ask_equal(graph_.op(from.id).shape, shape))
       accumulate(op.inputs[k], converted(from.id, dtype));
     else
       keep_for(op.inputs[k], {from, axes, op.reads[k]});
@@ -428,7 +429,7 @@ class Builder {
   }
   /// `from`, which lies as `at` says, moved by one along an axis.
   Points shifted(const Space& at, int axis, const Points& from, bool back) {
-    if (at.axes[static_cast<std::size_t>(axis)].size == 0) return from;
+    if (ask_equal(at.axes[static_cast<std::size_t>(axis)].size, 0)) return from;
     const DType dtype = graph_.op(from.id).dtype;
     return {add(shift_op(from, at.place, at.axes, axis, back, dtype)), at.place.access};
   }

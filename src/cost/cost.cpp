@@ -10,6 +10,7 @@
 #include "cost/tally.hpp"
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 

@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/plan.hpp>
 #include "graph/build.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -7,6 +7,7 @@
 #include <ein/error.hpp>
 #include "graph/diagnostic.hpp"
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

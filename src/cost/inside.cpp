@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "graph/build.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -88,7 +89,7 @@ class Counter {
         if (term.axis == longest_) by += term.coefficient;
       }
       const Size last = bound.length - 1;
-      if (by == 0) {
+      if (ask_equal(by, 0)) {
         if (bound.offset < 0 || bound.offset > last) return 0;
         continue;
       }

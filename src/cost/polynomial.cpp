@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <ein/error.hpp>
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

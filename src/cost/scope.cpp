@@ -6,6 +6,7 @@
 #include "cost/tally.hpp"
 #include "cost/traffic.hpp"
 #include "machine/thread_end.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {
@@ -26,12 +27,15 @@ Tally<N> cost_of_matrices(const LoopNest& nest, Tally<N> tally) {
     if (axis.role == MatrixAxis::rows) rows = axis.size;
     if (axis.role == MatrixAxis::columns) columns = axis.size;
     if (axis.role == MatrixAxis::right) right *= axis.size;
-    if (nest.output.strides[a] != 0) written *= N(axis.size);
+    if (!ask_equal(nest.output.strides[a], 0)) written *= N(axis.size);
   }
   tally.bytes_written = written * N(std::uint64_t{size_of(nest.output.dtype)});
   add_matrix(tally, nest.function, matrices, rows, columns, right);
   return tally;
 }
+
+bool is_none(const Count& n) { return n == 0; }
+bool is_none(Size n) { return ask_equal(n, 0); }
 
 /// In numbers or in formulas of lengths.
 template <class N>
@@ -53,11 +57,13 @@ Tally<N> cost_of(const LoopNest& nest, const Traffic& traffic) {
           return step.op == ScalarOp::input && step.which == static_cast<int>(i);
         });
     // Where nothing runs, nothing is read.
-    if (!traffic.reads[i] || (is_of_body ? tuples : results) == 0) continue;
+    if (!traffic.reads[i] || is_none(is_of_body ? tuples : results)) continue;
     const auto moves = [&](std::size_t a) {
-      return input.strides[a] != 0 ||
+      return !ask_equal(input.strides[a], 0) ||
              (input.is_indirect() &&
-              nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a] != 0);
+              !ask_equal(
+                  nest.inputs[static_cast<std::size_t>(input.indirection.positions)].strides[a],
+                  0));
     };
     tally.bytes_read += product(moves) * N(std::uint64_t{size_of(input.dtype)});
   }
@@ -68,7 +74,9 @@ Tally<N> cost_of(const LoopNest& nest, const Traffic& traffic) {
   }
   if (traffic.writes) tally.bytes_written = results * N(std::uint64_t{size_of(nest.output.dtype)});
   add_expr(tally, nest.body, tuples);
-  const auto difference = [&](const N& combined) { return tuples == 0 ? N(0) : tuples - combined; };
+  const auto difference = [&](const N& combined) {
+    return is_none(tuples) ? N(0) : tuples - combined;
+  };
   if (nest.is_scatter() && nest.combine) {
     tally.bytes_written *= N(nest.output.indirection.size);
     add_combination(tally, *nest.combine, tuples, tuples);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cost/scope.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 
@@ -19,7 +20,7 @@ StepValues::StepValues(const Program& program) : program_(program), uses_(progra
   for (const LoopNest& nest : program.nests) {
     for (const LoopNest::NestAxis& axis : nest.axes) {
       Size& size = sizes_.try_emplace(axis.name, axis.size).first->second;
-      if (size != axis.size) size = 0;
+      if (!ask_equal(size, axis.size)) size = 0;
     }
   }
 }
@@ -71,7 +72,7 @@ void StepValues::add_axis(const LoopNest::NestAxis& axis, KeptValue& to) const {
     product *= sizes.back();
   }
   const std::string before = to.axes.empty() ? "" : " ";
-  if (sizes.size() > 1 && product == axis.size) {
+  if (sizes.size() > 1 && ask_equal(product, axis.size)) {
     to.axes += before + axis.name;
     for (const Size size : sizes) to.shape.push_back(size);
   } else {
@@ -91,11 +92,11 @@ KeptValue StepValues::value(std::size_t b) const {
   std::vector<std::size_t> axes;  // that it lies along, the outermost first
   Size elements = 1;
   for (std::size_t a = 0; a < writer.axes.size(); ++a) {
-    if (writer.output.strides[a] == 0 || writer.axes[a].size == 1) continue;
+    if (ask_equal(writer.output.strides[a], 0) || ask_equal(writer.axes[a].size, 1)) continue;
     axes.push_back(a);
     elements *= writer.axes[a].size;
   }
-  if (elements != buffer.elements) {  // a part of it
+  if (!ask_equal(elements, buffer.elements)) {  // a part of it
     value.shape = {buffer.elements};
     return value;
   }

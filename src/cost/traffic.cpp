@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "size/ask.hpp"
+
 namespace ein {
 namespace {
 
@@ -12,7 +14,7 @@ struct Piece {
   Strides steps;                 // from one block, or row, to the next
   Size elements = 1, reach = 0;  // of each: how many, and how far the last is from the first
   bool moves() const {
-    return std::any_of(steps.begin(), steps.end(), [](Size step) { return step != 0; });
+    return std::any_of(steps.begin(), steps.end(), [](Size step) { return !ask_equal(step, 0); });
   }
   friend bool operator==(const Piece& a, const Piece& b) {
     return a.buffer == b.buffer && always_equal(a.offset, b.offset) &&

@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <vector>
+#include "size/ask.hpp"
 
 namespace ein::host {
 

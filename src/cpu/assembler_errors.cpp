@@ -3,6 +3,7 @@
 #if EIN_ASMJIT
 
 #include "cpu/assembler_errors.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 

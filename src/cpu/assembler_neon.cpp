@@ -1,5 +1,6 @@
 // AArch64 with NEON.
 #include "cpu/assembler.hpp"
+#include "size/ask.hpp"
 #if EIN_ASMJIT && (defined(__aarch64__) || EIN_NEON_ELSEWHERE)  // where a test reads it
 #include <map>
 #include <stdexcept>

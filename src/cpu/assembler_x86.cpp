@@ -1,5 +1,6 @@
 // AVX2 with FMA, and AVX-512.
 #include "cpu/assembler.hpp"
+#include "size/ask.hpp"
 #if EIN_ASMJIT && defined(__x86_64__)
 #include <algorithm>
 #include <array>

@@ -22,6 +22,7 @@
 #include "passes/find_attention.hpp"
 #include "schedule/cpu_choose.hpp"
 #include "schedule/cpu_group_nests.hpp"
+#include "size/ask.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/memory_count.hpp"
 #include "tensor/small_array.hpp"

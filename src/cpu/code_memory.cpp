@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/assembler_errors.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

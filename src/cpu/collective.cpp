@@ -9,6 +9,7 @@
 #include "cpu/strided_copy.hpp"
 #include "machine/parallel.hpp"
 #include "mesh/process.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

@@ -29,6 +29,7 @@
 #include "cpu/tile_epilogue.hpp"
 #include "machine/parallel.hpp"
 #include "schedule/cpu_choose.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
 namespace ein::host {
@@ -49,7 +50,8 @@ struct Roles {
 Roles roles_of(const LoopNest& nest) {
   Roles roles;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    const bool in_a = nest.inputs[0].strides[a] != 0, in_b = nest.inputs[1].strides[a] != 0;
+    const bool in_a = !ask_equal(nest.inputs[0].strides[a], 0),
+               in_b = !ask_equal(nest.inputs[1].strides[a], 0);
     AxisList& role = nest.axes[a].reduced ? roles.depth
                      : in_a == in_b       ? roles.batch
                      : in_a               ? roles.rows
@@ -58,7 +60,7 @@ Roles roles_of(const LoopNest& nest) {
   }
   // A sum over nothing is 0, however many other axes it has.
   for (std::size_t a : roles.depth) {
-    if (nest.axes[a].size == 0) {
+    if (ask_equal(nest.axes[a].size, 0)) {
       roles.depth = {a};
       break;
     }
@@ -80,7 +82,7 @@ std::optional<std::int64_t> joint_stride(const LoopNest& nest, const Group& grou
   std::int64_t stride = operand.strides[group.axes.back()];
   std::int64_t expected = stride;
   for (std::size_t i = group.axes.size(); i-- > 0;) {
-    if (operand.strides[group.axes[i]] != expected) return std::nullopt;
+    if (!ask_equal(operand.strides[group.axes[i]], expected)) return std::nullopt;
     expected *= nest.axes[group.axes[i]].size;
   }
   return stride;
@@ -155,8 +157,9 @@ struct Reach {
 Reach reach_of(const LoopNest& nest, const LoopNest::Operand& operand) {
   Reach reach;
   reach.of.assign(nest.axes.size(), 0);
-  AxisList order = axes_where(
-      nest, [&](std::size_t a) { return operand.strides[a] != 0 && nest.axes[a].size > 1; });
+  AxisList order = axes_where(nest, [&](std::size_t a) {
+    return !ask_equal(operand.strides[a], 0) && nest.axes[a].size > 1;
+  });
   std::stable_sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) {
     return magnitude(operand.strides[x]) < magnitude(operand.strides[y]);
   });
@@ -339,7 +342,7 @@ class ContractKernel final : public Kernel {
       const AxisList backwards =
           axes_where(nest, [&](std::size_t a) { return nest.axes[a].reduced && strides[a] < 0; });
       if (std::any_of(backwards.begin(), backwards.end(),
-                      [&](std::size_t a) { return strides[a] == -1; }))
+                      [&](std::size_t a) { return ask_equal(strides[a], -1); }))
         continue;
       for (std::size_t a : backwards) {
         for (LoopNest::Operand* operand : {&operands_[0], &operands_[1]}) {
@@ -449,7 +452,7 @@ class ContractKernel final : public Kernel {
       const std::vector<Size>& strides = operands_[o].strides;
       std::sort(sorted.begin(), sorted.end(), [&](std::size_t x, std::size_t y) {
         const Size of_x = magnitude(strides[x]), of_y = magnitude(strides[y]);
-        return of_x != of_y ? of_x > of_y : x < y;
+        return !ask_equal(of_x, of_y) ? of_x > of_y : x < y;
       });
       for (auto begin = sorted.begin(); begin != sorted.end(); ++begin) {
         for (auto end = begin + 1; end <= sorted.end(); ++end) {
@@ -514,7 +517,8 @@ class ContractKernel final : public Kernel {
   double elements_of(const LoopNest& nest, int o) const {
     double elements = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-      if (operands_[o].strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
+      if (!ask_equal(operands_[o].strides[a], 0))
+        elements *= static_cast<double>(nest.axes[a].size);
     }
     return elements;
   }
@@ -607,14 +611,15 @@ class ContractKernel final : public Kernel {
       const auto in = [&](const Group& group) {
         return std::find(group.axes.begin(), group.axes.end(), a) != group.axes.end();
       };
-      return operand.strides[a] != 0 && !in(rows) && !in(columns);
+      return !ask_equal(operand.strides[a], 0) && !in(rows) && !in(columns);
     });
     for (const Group* group : {is_turned ? &columns : &rows, is_turned ? &rows : &columns}) {
       order.insert(order.end(), group->axes.begin(), group->axes.end());
     }
     for (std::size_t i = order.size(); i-- > 0;) {
       const std::size_t axis = order[i];
-      if (operand.strides[axis] == 0) continue;  // broadcast: every position reads the same copy
+      if (ask_equal(operand.strides[axis], 0))
+        continue;  // broadcast: every position reads the same copy
       part.strides[axis] = stride;
       stride *= nest.axes[axis].size;
     }
@@ -633,7 +638,8 @@ class ContractKernel final : public Kernel {
     LoopNest::Operand packed{.dtype = dtypes[o], .strides = part.strides}, lying = operand;
     lying.buffer = 1;
     for (std::size_t a = 0; a < nest.axes.size(); ++a)
-      copy.axes.push_back({nest.axes[a].name, part.strides[a] == 0 ? Size(1) : nest.axes[a].size});
+      copy.axes.push_back(
+          {nest.axes[a].name, ask_equal(part.strides[a], 0) ? Size(1) : nest.axes[a].size});
     copy.inputs = {o < 2 ? lying : packed};
     copy.output = o < 2 ? packed : lying;
     copy.body = Ex::input(0);
@@ -765,7 +771,7 @@ class ContractKernel final : public Kernel {
   static std::int64_t stride_in_runs(const LoopNest& nest, const Group& group, const GroupLie& runs,
                                      const LoopNest::Operand& operand) {
     for (std::size_t i = group.axes.size(); i-- > runs.outer;) {
-      if (nest.axes[group.axes[i]].size != 1) return operand.strides[group.axes[i]];
+      if (!ask_equal(nest.axes[group.axes[i]].size, 1)) return operand.strides[group.axes[i]];
     }
     return 1;
   }
@@ -990,7 +996,7 @@ class ContractKernel final : public Kernel {
 bool repeats(const LoopNest& nest, const LoopNest::Operand& operand) {
   double elements = 1;
   for (std::size_t a = 0; a < nest.axes.size(); ++a) {
-    if (operand.strides[a] != 0) elements *= static_cast<double>(nest.axes[a].size);
+    if (!ask_equal(operand.strides[a], 0)) elements *= static_cast<double>(nest.axes[a].size);
   }
   return elements > reach_of(nest, operand).elements();
 }
@@ -1013,14 +1019,14 @@ bool is_better_reduced(const LoopNest& nest) {
   constexpr std::int64_t least_lanes = 8;
   const bool is_along_batch =
       std::any_of(roles.batch.begin(), roles.batch.end(), [&](std::size_t a) {
-        return nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1 &&
+        return ask_equal(nest.inputs[0].strides[a], 1) && ask_equal(nest.inputs[1].strides[a], 1) &&
                nest.axes[a].size >= least_lanes;
       });
   if (!roles.rows.empty() || !roles.columns.empty()) return is_along_batch;
   if (roles.batch.empty()) return true;
   std::int64_t longest_run = 0;
   for (std::size_t a : roles.depth) {
-    if (nest.inputs[0].strides[a] == 1 && nest.inputs[1].strides[a] == 1)
+    if (ask_equal(nest.inputs[0].strides[a], 1) && ask_equal(nest.inputs[1].strides[a], 1))
       longest_run = nest.axes[a].size;
   }
   const bool converts =

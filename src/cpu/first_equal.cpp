@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "size/ask.hpp"
 #include "tensor/convert.hpp"
 
 // Compilers have vector code for the loops in every instruction set, the oldest, too, as each block

@@ -6,6 +6,7 @@
 #include "cpu/loops.hpp"
 #include "cpu/position.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {
@@ -53,7 +54,7 @@ class GatherKernel final : public Kernel {
       return nest_.output.strides[a] > nest_.output.strides[b];
     });
     std::size_t element_axis = no_axis, row_axis = no_axis;
-    if (!axes.empty() && positions.strides[axes.back()] == 0) {
+    if (!axes.empty() && ask_equal(positions.strides[axes.back()], 0)) {
       element_axis = axes.back();
       axes.pop_back();
     }

@@ -9,6 +9,7 @@
 #include "machine/environment.hpp"
 #include "machine/fork.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

@@ -11,6 +11,7 @@
 #include "graph/after_pass.hpp"
 #include "graph/at_sizes.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::host {
@@ -51,7 +52,7 @@ class CopyKernel final : public Kernel {
     visit_positions(position_.dtype, [&]<class Position>(std::type_identity<Position>) {
       position = *reinterpret_cast<const Position*>(base(position_, run.buffers));
     });
-    position = from_.is_indirect() && axis.length == 1
+    position = from_.is_indirect() && ask_equal(axis.length, 1)
                    ? checked_gather(picks_classes_, position, count, axis)
                    : checked_position("at", position, count, axis);
     return position * axis.stride * static_cast<std::int64_t>(size_of(operand.dtype));
@@ -75,7 +76,7 @@ namespace {
 bool copies_at_position(const LoopNest& nest) {
   if (!nest.is_gather() && !nest.writes_at_position()) return false;
   const std::vector<Size>& strides = nest.inputs[1].strides;
-  return std::all_of(strides.begin(), strides.end(), [](Size s) { return s == 0; });
+  return std::all_of(strides.begin(), strides.end(), [](Size s) { return ask_equal(s, 0); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <ein/error.hpp>
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 
 // The instruction sets of this build, the lowest first: a line EIN_LEVEL_OF(name) of each that has
 // all kernels, a line EIN_BF16_OF(name) of each that has products of bf16.

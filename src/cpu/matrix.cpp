@@ -9,6 +9,7 @@
 #include "cpu/loops.hpp"
 #include "linalg/decompose.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

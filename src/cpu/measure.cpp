@@ -25,6 +25,7 @@
 #include "io/xxh64.hpp"
 #include "machine/parallel.hpp"
 #include "machine/system.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "machine/cache.hpp"
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::host {

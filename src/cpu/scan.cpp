@@ -9,6 +9,7 @@
 #include "cpu/strip.hpp"
 #include "machine/parallel.hpp"
 #include "nest/combine.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 
@@ -30,7 +31,7 @@ class ScanKernel final : public Kernel {
     }
     constexpr std::int64_t short_line = 32;
     const bool is_contiguous =
-        input.strides[axis_] == 1 &&
+        ask_equal(input.strides[axis_], 1) &&
         (size_ >= short_line || lane == no_axis || nest_.axes[lane].size < size_);
     cut_ = cut(nest_, is_contiguous ? no_axis : lane, strip_size / 2);
     outer_ = Loops(nest_,

@@ -14,6 +14,7 @@
 #include "machine/cache.hpp"
 #include "machine/parallel.hpp"
 #include "nest/combine.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 
@@ -147,7 +148,8 @@ class ScatterKernel final : public Kernel {
     // A row: what shares a position and lies side by side in the result.
     std::size_t element_axis = no_axis;
     for (std::size_t a = 0; a < nest_.axes.size(); ++a) {
-      if (!nest_.axes[a].reduced && positions.strides[a] == 0 && nest_.output.strides[a] == 1)
+      if (!nest_.axes[a].reduced && ask_equal(positions.strides[a], 0) &&
+          ask_equal(nest_.output.strides[a], 1))
         element_axis = a;
     }
     lines_ = Loops(nest_, axes_where(nest_, [&](std::size_t a) {

@@ -13,6 +13,7 @@
 #include "machine/cache.hpp"
 #include "machine/parallel.hpp"
 #include "nest/combine.hpp"
+#include "size/ask.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/small_array.hpp"
 
@@ -35,7 +36,7 @@ bool could_stream(const Part& part, std::size_t n) {
   if (nest.combine || nest.is_scalar || place.dtype != part.rows.compute || !is_one(place.step) ||
       !place.is_kept)
     return false;
-  if (place.row_step * bytes(place) % line_bytes != 0) return false;
+  if (!ask_equal(place.row_step * bytes(place) % line_bytes, 0)) return false;
   // Of what was there before nothing may be needed.
   const auto& nests = part.rows.nests;
   return std::none_of(nests.begin(), nests.end(), [&](const Schedule::RowNest& other) {

@@ -10,6 +10,7 @@
 #include "cpu/kernel.hpp"
 #include "cpu/loops.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

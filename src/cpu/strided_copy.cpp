@@ -12,6 +12,7 @@
 #include "cpu/level.hpp"
 #include "cpu/loops.hpp"
 #include "machine/parallel.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

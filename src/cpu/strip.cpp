@@ -12,6 +12,7 @@
 #include "cpu/level.hpp"
 #include "machine/thread_end.hpp"
 #include "nest/random.hpp"
+#include "size/ask.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/small_array.hpp"
 

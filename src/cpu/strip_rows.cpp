@@ -16,6 +16,7 @@
 #include "nest/first_found.hpp"
 #include "nest/skipped_sum.hpp"
 #include "schedule/target.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/small_array.hpp"

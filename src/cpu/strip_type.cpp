@@ -8,6 +8,7 @@
 
 #include "cpu/strip_loops.hpp"
 #include "nest/integer_range.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 namespace {

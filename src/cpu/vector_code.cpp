@@ -6,6 +6,7 @@
 
 #include "cpu/emitted.hpp"
 #include "cpu/short_forms.hpp"
+#include "size/ask.hpp"
 
 namespace ein::host {
 

@@ -1,4 +1,5 @@
 #include "cuda/arguments.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 

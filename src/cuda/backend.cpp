@@ -18,6 +18,7 @@
 #include "schedule/gpu_choose.hpp"
 #include "schedule/gpu_group_many.hpp"
 #include "schedule/gpu_group_rows.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace gpu {

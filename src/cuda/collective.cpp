@@ -6,6 +6,7 @@
 #include "cuda/gpu.hpp"
 #include "cuda/nccl.hpp"
 #include "mesh/process.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

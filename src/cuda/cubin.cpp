@@ -9,6 +9,7 @@
 #include <ein/error.hpp>
 
 #include "io/number.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -13,6 +13,7 @@
 #include "machine/fork.hpp"
 #include "machine/parallel.hpp"
 #include "machine/shared_library.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

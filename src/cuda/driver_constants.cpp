@@ -7,6 +7,7 @@
 
 #if CUDA_VERSION >= 12000
 #include "codegen/emit.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 

@@ -9,6 +9,7 @@
 #include "cuda/cubin_cache.hpp"
 #include "machine/fork.hpp"
 #include "nest/nest.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

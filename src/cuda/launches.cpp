@@ -14,6 +14,7 @@
 #include "cuda/tuner.hpp"
 #include "graph/at_sizes.hpp"
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 #include "tensor/heap_bytes.hpp"
 
 namespace ein::gpu {

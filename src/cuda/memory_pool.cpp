@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 
 #include "machine/fork.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -13,6 +13,7 @@
 #include "machine/environment.hpp"
 #include "machine/fork.hpp"
 #include "machine/shared_library.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -14,6 +14,7 @@
 #include "machine/environment.hpp"
 #include "machine/fork.hpp"
 #include "machine/shared_library.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -14,6 +14,7 @@
 #include "cuda/arguments.hpp"
 #include "cuda/cubin_cache.hpp"
 #include "graph/at_sizes.hpp"
+#include "size/ask.hpp"
 
 namespace ein::gpu {
 namespace {

@@ -8,6 +8,7 @@
 #include "draw/network.hpp"
 #include "draw/panel.hpp"
 #include "draw/reach.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 namespace {

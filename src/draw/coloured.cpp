@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "machine/printable.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 

@@ -1,4 +1,5 @@
 #include "draw/dot.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "graph/solve.hpp"
 #include "graph/spread.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 namespace {
@@ -276,7 +277,7 @@ class Maker {
           is_input ? std::min(under_ellipsis(side), ellipsis_.size()) : ellipsis_.size();
       for (std::size_t e = ellipsis_.size() - count; e < ellipsis_.size(); ++e, ++position) {
         dims.emplace_back();
-        const bool is_one = is_input && !shapes_.empty() && shapes_[side][position] == 1;
+        const bool is_one = is_input && !shapes_.empty() && ask_equal(shapes_[side][position], 1);
         if (!is_one) dims.back().push_back(axis_factor(ellipsis_[e]));
       }
     });

@@ -6,6 +6,7 @@
 
 #include "draw/layers.hpp"
 #include "draw/svg.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

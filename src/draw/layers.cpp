@@ -4,6 +4,8 @@
 #include <limits>
 #include <numeric>
 
+#include "size/ask.hpp"
+
 namespace ein {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "draw/svg.hpp"
+#include "size/ask.hpp"
 
 namespace ein {
 namespace {

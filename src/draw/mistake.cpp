@@ -7,6 +7,7 @@
 
 #include "draw/svg.hpp"
 #include "ein/grammar/parse.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 namespace {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "draw/coloured.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "size/ask.hpp"
+
 namespace ein::draw {
 namespace {
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "size/ask.hpp"
+
 namespace ein::draw {
 namespace {
 
@@ -20,7 +22,7 @@ std::size_t elements_of(const Shape& shape) {
 template <class F>
 void for_each_point(const std::vector<Axis>& axes, F&& f) {
   for (const Axis& axis : axes) {
-    if (axis.size == 0) return;
+    if (ask_equal(axis.size, 0)) return;
   }
   Point at(axes.size(), 0);
   for (;;) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "machine/printable.hpp"
+#include "size/ask.hpp"
 
 namespace ein::draw {
 namespace {

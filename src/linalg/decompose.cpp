@@ -9,6 +9,8 @@
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
+#include "size/ask.hpp"
+
 namespace ein::linalg {
 namespace {
 

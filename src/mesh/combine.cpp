@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nest/combine.hpp"
+#include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 #include "tensor/convert.hpp"
 

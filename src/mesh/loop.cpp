@@ -12,6 +12,7 @@
 
 #include <ein/error.hpp>
 #include "mesh/combine.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 

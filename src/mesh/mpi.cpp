@@ -10,6 +10,7 @@
 #include "machine/owning_process.hpp"
 #include "machine/shared_library.hpp"
 #include "mesh/mpi/plugin.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "size/ask.hpp"
+
 namespace ein::mesh {
 
 Process::Process(Transport& transport, std::span<const MeshAxis> axes, std::vector<int> processes)

@@ -12,6 +12,7 @@
 
 #include "machine/protection.hpp"
 #include "machine/system.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

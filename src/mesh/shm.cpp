@@ -5,6 +5,7 @@
 #include "io/number.hpp"
 #include "machine/environment.hpp"
 #include "mesh/worker.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -7,6 +7,7 @@
 #include "cpu/level.hpp"
 #include "machine/cache.hpp"
 #include "mesh/combine.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

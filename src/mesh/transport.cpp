@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/xxh64.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

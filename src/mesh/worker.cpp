@@ -7,6 +7,7 @@
 
 #include "machine/parallel.hpp"
 #include "machine/system.hpp"
+#include "size/ask.hpp"
 
 namespace ein::mesh {
 namespace {

@@ -1,4 +1,4 @@
-// Comparisons of sizes in passes: what is asked makes a guard, and says so.
+// Comparisons of sizes in rooms up to compile: what is asked makes a guard, and says so.
 #pragma once
 
 #include <algorithm>
