@@ -12,6 +12,7 @@
 #include "graph/reductions.hpp"
 #include "graph/solve.hpp"
 #include "runtime/autocast.hpp"
+#include "runtime/call.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"

@@ -9,6 +9,7 @@
 #include "graph/fields.hpp"
 #include "graph/named.hpp"
 #include "runtime/autocast.hpp"
+#include "runtime/call.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/map.hpp"
 #include "runtime/mesh.hpp"

@@ -3,6 +3,7 @@
 
 #include "passes/complex.hpp"
 #include "runtime/autocast.hpp"
+#include "runtime/call.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/mesh.hpp"
 

@@ -9,6 +9,7 @@
 #include "graph/build.hpp"
 #include "graph/diagnostic.hpp"
 #include "graph/solve.hpp"
+#include "runtime/call.hpp"
 #include "runtime/call_pattern.hpp"
 
 namespace ein {

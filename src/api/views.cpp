@@ -6,6 +6,7 @@
 #include <ein/error.hpp>
 #include <ein/tensor.hpp>
 #include "graph/build.hpp"
+#include "runtime/call.hpp"
 #include "runtime/custom.hpp"
 #include "runtime/map.hpp"
 #include "runtime/trace.hpp"

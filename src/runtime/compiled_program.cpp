@@ -13,6 +13,7 @@
 #include "io/xxh64.hpp"
 #include "machine/fork.hpp"
 #include "passes/memory_timeline.hpp"
+#include "runtime/call.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/random_state.hpp"
@@ -147,10 +148,7 @@ std::vector<Tensor> CompiledFunction::Program::run(Arguments arguments, engine::
   }
   for (const AssignedInput& assigned : bound_.compiled().assigned())
     engine::count_write(state()[static_cast<std::size_t>(assigned.input) - arguments_]);
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    if (recording_->is_complex[r]) results[r] = engine::as_complex(results[r]);
-  }
-  return results;
+  return engine::complex_where(recording_->is_complex, std::move(results));
 }
 
 std::vector<Tensor> CompiledFunction::Program::run(Here& here, std::size_t number,

@@ -74,17 +74,6 @@ Tensor as_complex(const Tensor& x) {
   return *viewed_as_complex(x.clone());
 }
 
-RealOperands::RealOperands(Operands operands) : operands_(operands) {
-  const auto is_pair = [](const Tensor* x) { return is_complex(x->dtype()); };
-  if (std::none_of(operands.begin(), operands.end(), is_pair)) return;
-  real_.reserve(operands.size());
-  for (const Tensor* x : operands) {
-    if (is_pair(x)) real_.push_back(as_real(*x));
-    addresses_.push_back(is_pair(x) ? &real_.back() : x);
-  }
-  operands_ = addresses_;
-}
-
 }  // namespace engine
 
 namespace {

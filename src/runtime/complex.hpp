@@ -18,16 +18,4 @@ Tensor as_complex(const Tensor& x);
 Shape real_shape(DType dtype, Shape shape);
 Strides real_strides(DType dtype, Strides strides);
 
-/// Operands, of which complex ones are replaced by real ones.
-class RealOperands {
- public:
-  explicit RealOperands(Operands operands);
-  Operands operands() const { return operands_; }
-
- private:
-  std::vector<Tensor> real_;
-  std::vector<const Tensor*> addresses_;
-  Operands operands_;
-};
-
 }  // namespace ein::engine

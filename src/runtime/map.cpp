@@ -6,6 +6,7 @@
 #include "compile/operand.hpp"
 #include "graph/build.hpp"
 #include "graph/fields.hpp"
+#include "runtime/call.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"
 #include "tensor/rank.hpp"

@@ -4,22 +4,16 @@
 #include <atomic>
 #include <mutex>
 
-#include <ein/autograd.hpp>
 #include <ein/error.hpp>
-#include <ein/parallel.hpp>
 #include "compile/operand.hpp"
 #include "cost/scope.hpp"
 #include "graph/at_sizes.hpp"
 #include "machine/fork.hpp"
 #include "passes/complex.hpp"
-#include "runtime/complex.hpp"
-#include "runtime/custom.hpp"
+#include "runtime/call.hpp"
 #include "runtime/mesh.hpp"
-#include "runtime/tape.hpp"
-#include "runtime/trace.hpp"
 #include "tensor/heap_bytes.hpp"
 #include "tensor/kept.hpp"
-#include "tensor/small_array.hpp"
 
 namespace ein::engine {
 
@@ -152,76 +146,6 @@ const Backward& Plan::backward(const std::vector<bool>& wanted) const {
   kept_.add(sizeof(Backward) + heap_bytes(vjp.graph));
   backward_.push_back(std::make_unique<const Backward>(Backward{wanted, std::move(vjp), count++}));
   return *backward_.back();
-}
-
-namespace {
-
-/// Of one process, on its parts of the operands.
-std::vector<Tensor> execute(const Plan& plan, Operands operands, const mesh::Process* process) {
-  const Bound& bound = plan.bound();
-  const Backend& backend = backend_of(plan.device());
-  SmallArray<std::byte*, 8> addresses(bound.buffers());
-  SmallArray<std::shared_ptr<Storage>, 2> results(bound.result_buffers().size());
-  std::fill(addresses.begin(), addresses.end(), nullptr);
-  for (std::size_t b = 0; b < operands.size(); ++b) addresses[b] = address_of(*operands[b]);
-  std::size_t r = 0;
-  for (const auto& [buffer, bytes] : bound.result_buffers()) {
-    results[r] = backend.allocate(bytes);
-    addresses[buffer] = results[r++]->data();
-  }
-  const int threads = num_threads();
-  const std::size_t block_bytes = bound.block_bytes(threads);
-  if (CostRecorder::is_active())
-    CostRecorder::record(plan.call(), plan.cost(), bound.result_bytes() + block_bytes);
-  const std::shared_ptr<Storage> block = block_bytes > 0 ? backend.allocate(block_bytes) : nullptr;
-  bound.run({addresses.data(), bound.buffers()}, block ? block->data() : nullptr, {}, threads,
-            process);
-  bound.kernels().require_success(plan.call());
-  return bound.results([&](std::size_t b) -> const Tensor& { return *operands[b]; },
-                       [&](std::size_t memory) { return results[memory]; });
-}
-
-std::vector<Tensor> execute(const Plan& plan, Operands operands) {
-  const MeshPointer& mesh = plan.mesh();
-  if (!mesh) return execute(plan, operands, nullptr);
-  const auto shape_of = [&](std::size_t r) {
-    return plan.graph().op(plan.graph().outputs[r]).shape;
-  };
-  const auto run_here = [&](std::size_t h) {
-    std::vector<const Tensor*> own;
-    for (const Tensor* operand : operands) own.push_back(&part_of(*operand, h));
-    for (const Tensor& coordinate : mesh->here[h].coordinates(plan.device()))
-      own.push_back(&coordinate);
-    return execute(plan, own, &mesh->here[h].process);
-  };
-  return run_parts(mesh, plan.bound().compiled().placements(), shape_of, run_here);
-}
-
-}  // namespace
-
-std::vector<Tensor> run(const Plan& plan, Operands given) {
-  const RealOperands real(given);
-  const Operands operands = real.operands();
-  Trace* const trace = Trace::active();
-  std::vector<Tensor> results =
-      trace ? trace->splice(plan.graph(), operands, plan.device()) : execute(plan, operands);
-  const bool flows = std::any_of(operands.begin(), operands.end(),
-                                 [](const Tensor* x) { return x->requires_grad(); });
-  // A map is differentiated as a whole.
-  if (trace && trace->is_in_no_grad()) {
-    for (Tensor& result : results) result = trace->detached(result);
-  }
-  const bool remembers = grad_is_enabled() && (!trace || trace->remembers());
-  if (flows && remembers)
-    remember_call(plan, operands, results);
-  else if (flows && !grad_is_enabled())
-    CustomScope::note(plan.call(), operands, results);
-  if (plan.has_complex_results()) {
-    for (std::size_t r = 0; r < results.size(); ++r) {
-      if (plan.is_complex(r)) results[r] = as_complex(results[r]);
-    }
-  }
-  return results;
 }
 
 }  // namespace ein::engine

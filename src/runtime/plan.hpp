@@ -73,10 +73,9 @@ class Plan : public std::enable_shared_from_this<Plan> {
   Device device() const { return device_; }
   /// The mesh on which operands are placed; null where all are whole.
   const MeshPointer& mesh() const { return mesh_; }
-  /// Whether any of the results, and whether this one, is complex to the caller. Programs have
-  /// pairs of real numbers.
-  bool has_complex_results() const { return !complex_results_.empty(); }
-  bool is_complex(std::size_t result) const { return complex_results_[result]; }
+  /// Of each result whether it is complex to the caller, where programs have pairs of real numbers;
+  /// empty where none is.
+  const std::vector<bool>& complex_results() const { return complex_results_; }
   /// What its graph is compiled for.
   Job job() const;
   /// Made when it is first wanted.
@@ -96,7 +95,7 @@ class Plan : public std::enable_shared_from_this<Plan> {
   std::string call_;
   mutable Graph graph_;  // of formulas, when it is first wanted
   std::shared_ptr<const Plan> of_formulas_;
-  std::vector<bool> complex_results_;  // empty where none is
+  std::vector<bool> complex_results_;
   Device device_;
   std::vector<InputLayout> layouts_;
   MeshPointer mesh_;
@@ -110,11 +109,6 @@ class Plan : public std::enable_shared_from_this<Plan> {
   mutable std::vector<std::unique_ptr<const Backward>> backward_;
   KeptBytes kept_;
 };
-
-/// The results of a call: computed; or, while a function is traced, values of its graph. Remembered
-/// for the backward pass where gradients flow. Kernels, tape and trace see complex tensors as real
-/// ones.
-std::vector<Tensor> run(const Plan& plan, Operands operands);
 
 /// What a plan depends on, as a list of words; the first is the calling thread's floating-point
 /// mode, in which numbers of the plan are computed. Kept per thread: one key at a time.

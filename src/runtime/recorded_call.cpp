@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "graph/fields.hpp"
-#include "runtime/complex.hpp"
+#include "runtime/call.hpp"
 #include "runtime/mesh.hpp"
 
 namespace ein::engine {
@@ -55,11 +55,7 @@ std::vector<Tensor> run_recorded(const std::string& what, const RecordedCall& ca
     return plan_for(
         key, operands, [&] { return what; }, [&] { return call.graph; });
   }();
-  std::vector<Tensor> results = run(*plan, operands);
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    if (call.is_complex[r]) results[r] = as_complex(results[r]);
-  }
-  return results;
+  return complex_where(call.is_complex, run(*plan, operands));
 }
 
 }  // namespace ein::engine

@@ -10,6 +10,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include "passes/distribute.hpp"
+#include "runtime/call.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/mesh.hpp"
 #include "runtime/trace.hpp"
