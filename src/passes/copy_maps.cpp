@@ -5,11 +5,11 @@
 
 #include <ein/count.hpp>
 #include "graph/build.hpp"
+#include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/nest.hpp"
-#include "passes/lower.hpp"
+#include "passes/fusion.hpp"
 #include "size/ask.hpp"
-#include "tensor/compute_type.hpp"
 
 namespace ein {
 namespace {
@@ -51,18 +51,10 @@ class CopyMaps {
       const auto here = reader.inputs.begin() + static_cast<std::ptrdiff_t>(i);
       const bool is_first = std::find(reader.inputs.begin(), here, *here) == here;
       if (is_first) ++readers_[input];
-      may_be_copied_[input] &= static_cast<char>(takes_in(reader, from_.ops[input], i));
+      may_be_copied_[input] &=
+          static_cast<char>(info(reader.kind).has_accesses &&
+                            takes_in_by_nest(from_, reader, from_.ops[input], reader.reads[i]));
     }
-  }
-
-  /// Whether an operation can compute a map that it reads.
-  bool takes_in(const Op& reader, const Op& map, std::size_t input) const {
-    if (map.kind != OpKind::map || (reader.kind != OpKind::map && reader.kind != OpKind::reduce))
-      return false;
-    const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(map.dtype);
-    return can_compute(map, reader, compute) &&
-           (!asks_index(map.expr) ||
-            with_indices_of(map.expr, axis_values(map, reader.reads[input])).has_value());
   }
 
   /// Notes how many elements it is computed of.

@@ -7,6 +7,7 @@
 #include "graph/build.hpp"
 #include "graph/op_kinds.hpp"
 #include "graph/rewrite.hpp"
+#include "passes/fusion.hpp"
 #include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -188,12 +189,10 @@ class Lowering {
       if (uses != 1 || user_[id] < 0) continue;
       const Op& reader = graph_.op(user_[id]);
       if (op.kind == OpKind::map) {
-        const DType compute = reader.kind == OpKind::map ? reader.compute : compute_type(reader);
         // One that finishes a reduction is that reduction's nest.
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
         inlined_[id] = absorbed_into_[id] < 0 && reader_size.has_room_for(sizes[id]) &&
-                       (reader.kind == OpKind::map || reader.kind == OpKind::reduce) &&
-                       can_compute(op, reader, compute) && keeps_indices(op, reader);
+                       is_taken_in(static_cast<ValueId>(id), reader);
         if (inlined_[id]) reader_size += sizes[id];
       } else if (is_finished_by(static_cast<ValueId>(id), user_[id])) {
         FusedSize& reader_size = sizes[static_cast<std::size_t>(user_[id])];
@@ -206,11 +205,15 @@ class Lowering {
     }
   }
 
-  /// Whether the indices that a map asks for are those of the reduction that reads it.
-  static bool keeps_indices(const Op& map, const Op& reader) {
-    if (!asks_index(map.expr)) return true;
-    return reader.kind == OpKind::reduce &&
-           with_indices_of(map.expr, axis_values(map, reader.reads[0]));
+  /// Whether `reader` can compute a map wherever it reads it.
+  bool is_taken_in(ValueId map, const Op& reader) const {
+    for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
+      if (reader.inputs[i] != map) continue;
+      if (reader.reads.empty() ||
+          !takes_in_by_nest(graph_, reader, graph_.op(map), reader.reads[i]))
+        return false;
+    }
+    return true;
   }
 
   /// Whether map `reader` can be the epilogue of `id`, a reduction or contraction. That of a
@@ -395,26 +398,7 @@ class Lowering {
     program_.nests.push_back(std::move(nest));
   }
 
-  DType compute_type(const Op& op) const {
-    switch (op.kind) {
-      case OpKind::map:
-        return op.compute;
-      case OpKind::argsort:
-        return ein::compute_type(graph_.op(op.inputs[0]).dtype);
-      case OpKind::contract:
-      case OpKind::reduce:
-      case OpKind::scan: {
-        // Integers are combined as what they are and then stored modulo 2^bits: the order of u64 is
-        // none of i64.
-        DType type =
-            ein::compute_type(is_integral(op.dtype) ? graph_.op(op.inputs[0]).dtype : op.dtype);
-        for (ValueId input : op.inputs) type = common_compute_type(graph_.op(input).dtype, type);
-        return type;
-      }
-      default:
-        return ein::compute_type(op.dtype);
-    }
-  }
+  DType compute_type(const Op& op) const { return nest_type(graph_, op); }
 
   void lower(ValueId id) {
     const Op& op = graph_.op(id);

@@ -8,24 +8,6 @@
 
 namespace ein {
 
-/// The most that a nest may grow to by fusion. A processor's registers and streams are limited, and
-/// passes take time for each step; beside so many steps, memory traffic between nests costs
-/// little.
-struct FusedSize {
-  static constexpr std::size_t most_reads = 16, most_steps = 128;
-  std::size_t reads = 0, steps = 0;
-
-  explicit FusedSize(const Op& op) : reads(op.inputs.size()), steps(op.expr.steps.size()) {}
-  bool has_room_for(const FusedSize& other) const {
-    return reads + other.reads <= most_reads && steps + other.steps <= most_steps;
-  }
-  FusedSize& operator+=(const FusedSize& other) {
-    reads += other.reads;
-    steps += other.steps;
-    return *this;
-  }
-};
-
 /// Where an input's elements lie in its buffer, in elements.
 struct InputLayout {
   Strides strides;

@@ -11,8 +11,8 @@
 #include "graph/fields.hpp"
 #include "graph/rewrite.hpp"
 #include "nest/combine.hpp"
+#include "passes/fusion.hpp"
 #include "passes/join_places.hpp"
-#include "passes/lower.hpp"
 #include "size/ask.hpp"
 #include "tensor/compute_type.hpp"
 
@@ -156,9 +156,7 @@ class MapFusion {
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
         const auto input = static_cast<std::size_t>(op.inputs[i]);
         ++users_[input];
-        readers_fit_[input] =
-            readers_fit_[input] &&
-            fits(graph_.ops[input], op, op.reads.empty() ? Access{} : op.reads[i]);
+        readers_fit_[input] = readers_fit_[input] && fits(graph_.ops[input], op, i);
       }
     }
   }
@@ -171,11 +169,9 @@ class MapFusion {
   }
 
  private:
-  bool fits(const Op& producer, const Op& reader, const Access& read) const {
-    return producer.kind == OpKind::map && reader.kind == OpKind::map &&
-           !(keeps_constants_ && producer.marks.detached) &&
-           can_compute(producer, reader, reader.compute) &&
-           with_indices_of(producer.expr, axis_values(producer, read));
+  bool fits(const Op& producer, const Op& reader, std::size_t input) const {
+    return reader.kind == OpKind::map && !(keeps_constants_ && producer.marks.detached) &&
+           takes_in(graph_, reader, producer, reader.reads[input]);
   }
 
   /// At most one step per element, of one operand as large as the result: as quick to compute as to
