@@ -133,14 +133,14 @@ bool combines_together(const Schedule::Part& part, int lanes) {
     return false;
   const Schedule::RowNest& nest = part.rows.nests[0];
   if (!nest.combine || !can_combine_together(*nest.combine) ||
-      part.places[nest.output].row_step != 1)
+      !ask_equal(part.places[nest.output].row_step, 1))
     return false;
   for (const ScalarExpr* expr : {&nest.body, &nest.epilogue}) {
     for (const ScalarStep& step : expr->steps) {
       if (step.op == ScalarOp::index) return false;
       if (step.op != ScalarOp::input || (expr == &nest.epilogue && step.which == 0)) continue;
       const Schedule::Place& place = part.places[nest.inputs[static_cast<std::size_t>(step.which)]];
-      if (place.step == 0 && place.row_step != 0) return false;
+      if (ask_equal(place.step, 0) && !ask_equal(place.row_step, 0)) return false;
     }
   }
   return true;
@@ -495,7 +495,8 @@ class Emitter {
     for (std::size_t n : stages[next].nests) {
       for (std::size_t p : part_.rows.nests[n].inputs) {
         const Schedule::Place& place = part_.places[p];
-        if (place.step == 0 || always_equal(place.row_step, 0) || !touched.insert(p).second)
+        if (ask_equal(place.step, 0) || always_equal(place.row_step, 0) ||
+            !touched.insert(p).second)
           continue;
         result.push_back({p, is_next_row});
       }
@@ -540,7 +541,8 @@ class Emitter {
     } else if (is_epilogue && step.op == ScalarOp::input && step.which == 0) {
       result = true;  // a row of combined values
     } else if (step.op == ScalarOp::input) {
-      result = part_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step != 0;
+      result =
+          !ask_equal(part_.places[nest_of(e).inputs[static_cast<std::size_t>(step.which)]].step, 0);
     } else if (step.op == ScalarOp::index) {
       result = part_.rows.axes[static_cast<std::size_t>(step.which)].is_along;
     } else {
@@ -564,7 +566,7 @@ class Emitter {
   /// The address of place p, `behind` elements after `base`.
   Address at(const Int& base, std::size_t p, const Lane& lane, std::int64_t behind) {
     const auto bytes = static_cast<std::int32_t>(size_of(part_.places[p].dtype)) *
-                       (part_.places[p].step == 2 ? 2 : 1);
+                       (ask_equal(part_.places[p].step, 2) ? 2 : 1);
     const auto shift =
         static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint32_t>(bytes)));
     return {base, i_, shift, static_cast<std::int32_t>(behind) + lane.unrolled * lanes_ * bytes};
@@ -602,9 +604,10 @@ class Emitter {
       const auto written = written_of_row_.find(p);
       if (!lane && written != written_of_row_.end()) return written->second;
       const Schedule::Place& place = part_.places[p];
-      const Vector result = !lane             ? code_.load_one(address(p), place.dtype)
-                            : place.step == 2 ? code_.load_every_other(at(p, *lane), lane->tail)
-                                              : code_.load(at(p, *lane), place.dtype, lane->tail);
+      const Vector result = !lane ? code_.load_one(address(p), place.dtype)
+                            : ask_equal(place.step, 2)
+                                ? code_.load_every_other(at(p, *lane), lane->tail)
+                                : code_.load(at(p, *lane), place.dtype, lane->tail);
       known.places.insert_or_assign(p, result);
       return result;
     }
@@ -840,7 +843,8 @@ class Emitter {
     for (std::size_t n : stage.nests) {
       const Schedule::RowNest& nest = part_.rows.nests[n];
       const auto skipped = skipped_sum(nest.body, nest.combine);
-      if (!skipped || part_.places[nest.inputs[skipped->input]].step != 0) return std::nullopt;
+      if (!skipped || !ask_equal(part_.places[nest.inputs[skipped->input]].step, 0))
+        return std::nullopt;
       const Mask is_needed =
           code_.compare(ScalarOp::ne, row_input(n, skipped->input), code_.constant(skipped->value));
       result = result ? code_.either(*result, is_needed) : is_needed;
@@ -1027,7 +1031,8 @@ bool is_supported(const Schedule::Part& part, Isa isa) {
   for (const Schedule::RowNest& nest : part.rows.nests) {
     if (!has_code_for(nest.body, compute) || !has_code_for(nest.epilogue, compute)) return false;
     const Schedule::Place& output = part.places[nest.output];
-    if (!can_store(output.dtype, compute) || (!nest.combine && !nest.is_scalar && output.step != 1))
+    if (!can_store(output.dtype, compute) ||
+        (!nest.combine && !nest.is_scalar && !ask_equal(output.step, 1)))
       return false;
     for (std::size_t p : nest.inputs) {
       if (!can_read(part.places[p].dtype, part.places[p].step, compute)) return false;
