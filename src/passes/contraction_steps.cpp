@@ -15,7 +15,7 @@
 #include <utility>
 
 #include <ein/error.hpp>
-#include "passes/lower.hpp"
+#include "passes/fusion.hpp"
 #include "size/ask.hpp"
 #include "size/size_scope.hpp"
 
