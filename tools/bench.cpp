@@ -23,7 +23,7 @@
 #include "program.hpp"
 #include "report.hpp"
 #include "runtime/complex.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/call.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 

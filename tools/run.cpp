@@ -8,7 +8,7 @@
 #include "io/file.hpp"
 #include "io/npy_header.hpp"
 #include "program.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/call.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 

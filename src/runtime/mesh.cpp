@@ -17,6 +17,7 @@
 #include "mesh/mpi.hpp"
 #include "mesh/shm.hpp"
 #include "passes/distribute.hpp"
+#include "runtime/call.hpp"
 #include "runtime/call_pattern.hpp"
 #include "runtime/complex.hpp"
 #include "runtime/trace.hpp"

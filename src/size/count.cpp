@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <ein/error.hpp>
-#include "size/ask.hpp"
 
 namespace ein {
 namespace {

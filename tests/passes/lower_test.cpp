@@ -15,7 +15,7 @@
 #include "graph/call.hpp"
 #include "oracle/interpret.hpp"
 #include "passes/contraction_order.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/call.hpp"
 #include "support/seeds.hpp"
 #include "support/tensor_values.hpp"
 

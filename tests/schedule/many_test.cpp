@@ -82,17 +82,19 @@ class Meaning {
   }
   /// Groups as they may be run: tensors in any order, elements in any order.
   void run(const Program& program, const Group& group, std::mt19937& random) {
-    if (group.each == 0) {
+    const Group::Repeated* const repeated = group.repeated();
+    if (!repeated) {
       for (std::size_t n = 0; n < group.count; ++n) run(program.nests[group.first + n]);
       return;
     }
     std::vector<std::size_t> tensors;
-    for (std::size_t n = 0; n < group.count; n += group.each) tensors.push_back(group.first + n);
+    for (std::size_t n = 0; n < group.count; n += repeated->each)
+      tensors.push_back(group.first + n);
     std::shuffle(tensors.begin(), tensors.end(), random);
     for (std::size_t first : tensors) {
       const LoopNest& nest = program.nests[first];
       for (std::int64_t i = nest.axes.empty() ? Size(1) : nest.axes[0].size; i-- > 0;) {
-        for (std::size_t n = 0; n < group.each; ++n) run(program.nests[first + n], i);
+        for (std::size_t n = 0; n < repeated->each; ++n) run(program.nests[first + n], i);
       }
     }
   }
@@ -202,11 +204,12 @@ TEST(Many, RandomProgramsMeanTheSame) {
       ASSERT_EQ(group.first, covered);
       covered += group.count;
       got.run(grouped, group, random);
-      if (group.each == 0) continue;
-      ASSERT_EQ(group.count % group.each, 0u);
+      if (!group.repeated()) continue;
+      const std::size_t each = group.repeated()->each;
+      ASSERT_EQ(group.count % each, 0u);
       ++groups;
-      chains += group.each > 1;
-      tensors += group.count / group.each > 1;
+      chains += each > 1;
+      tensors += group.count / each > 1;
     }
     ASSERT_EQ(covered, grouped.nests.size());
     for (const Program::Buffer& buffer : grouped.buffers) locals += buffer.is_local;
@@ -302,7 +305,8 @@ TEST(Many, OneGroupOfAllTensors) {
   const Program p = update_of(20);
   ASSERT_EQ(p.groups.size(), 1u);
   EXPECT_EQ(p.groups[0].count, 60u);
-  EXPECT_EQ(p.groups[0].each, 3u);
+  ASSERT_TRUE(p.groups[0].repeated());
+  EXPECT_EQ(p.groups[0].repeated()->each, 3u);
   for (std::size_t b = 0; b < p.buffers.size(); ++b) EXPECT_EQ(p.buffers[b].is_local, b > 60) << b;
   EXPECT_EQ(codegen::emit(p, p.groups[0]).size(), 1u);
 }
