@@ -94,7 +94,7 @@ run(${CMAKE_COMMAND} --install ${build} --config ${config} --prefix ${scratch}/p
 
 # The licences go along, and NOTICE names every package that is looked for, but for those of the system.
 foreach(file LICENSE NOTICE)
-  file(READ ${scratch}/prefix/share/doc/ein/${file} installed)
+  file(READ ${scratch}/prefix/share/doc/libein-dev/${file} installed)
   file(READ ${source}/${file} text)
   if(NOT installed STREQUAL text)
     message(FATAL_ERROR "the installed ${file} is another one")
@@ -119,6 +119,16 @@ if(count LESS 7)
 endif()
 configure_consumer(${scratch}/installed -D CMAKE_PREFIX_PATH=${scratch}/prefix)
 run_programs(${scratch}/installed)
+
+# The same by pkg-config, without CMake.
+find_program(pkg_config pkg-config)
+if(pkg_config)
+  file(GLOB_RECURSE pc ${scratch}/prefix/ein.pc)
+  cmake_path(GET pc PARENT_PATH folder)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  run(sh -c "${compiler} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/main.cpp -o ${scratch}/by_pkg_config $(${pkg_config} --cflags --libs 'ein >= 0.1')")
+  require_output("ein 0.1 works" ${scratch}/by_pkg_config)
+endif()
 
 # What docs/compile_time.md says of a small program that GCC 12 compiles, with a little room; with a fifth more where
 # another compiler did, or where an object is of a dozen files (EIN_UNITY), of which a program may need one.
