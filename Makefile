@@ -1,7 +1,7 @@
 # Everyday commands. What each does in full is in CMakePresets.json and scripts/.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-arm test-arm-engines function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan tsan fuzz check format check-format check-compilers clean deps
+.PHONY: help demo test test-long test-arm test-arm-engines test-python function-errors function-errors-arm complex-errors attack attack-numpy bench bench-peers bench-compile asan tsan fuzz check format check-format check-compilers clean deps
 
 JOBS ?= $(shell nproc)
 BENCH_ARGS ?=
@@ -20,6 +20,7 @@ help:
 	@echo 'make test     build everything and run the tests, some minutes'
 	@echo 'make test-long   run the tests that take long'
 	@echo 'make test-arm    build for AArch64 and run the tests of the CPU under QEMU; make test-arm-engines a few of them'
+	@echo 'make test-python  install the Python module with pip, from PyPI what it is built and tested with, and run its tests'
 	@echo 'make function-errors  measure functions on all f32 numbers and write the tables of docs/functions.md, about an hour;'
 	@echo '              make function-errors-arm on a part of them on an emulated AArch64'
 	@echo 'make complex-errors   measure functions of complex numbers and write the table of docs/complex.md'
@@ -75,6 +76,10 @@ test-arm-engines:
 	cmake --preset arm
 	cmake --build --preset arm -j $(JOBS) --target ein_engine_tests
 	ctest --preset arm-engines -j $(JOBS)
+
+test-python:
+	scripts/install-dependencies python
+	scripts/python-module
 
 function-errors:
 	scripts/install-dependencies test

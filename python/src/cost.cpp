@@ -8,7 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
 #include "calls.hpp"
-#include "draw/svg.hpp"
+#include "draw/graph.hpp"
 #include "exchange.hpp"
 #include "graph/call.hpp"
 #include "module.hpp"
