@@ -9,7 +9,7 @@
 #include <ein/detail/wrap_elements.hpp>
 #include <ein/dlpack.hpp>
 #include <ein/error.hpp>
-#include "tensor/dlpack_abi.hpp"
+#include "api/dlpack.hpp"
 #include "tensor/rank.hpp"
 
 namespace ein {
@@ -145,9 +145,7 @@ struct Exported {
     const bool is_of_host = device == cpu;
     to.device = {is_of_host ? kDLCPU : kDLCUDA, is_of_host ? 0 : device.index()};
     to.ndim = static_cast<std::int32_t>(x.rank());
-    for (const DTypeOfBoth& both : dlpack_dtypes) {
-      if (both.ours == x.dtype()) to.dtype = both.theirs;
-    }
+    to.dtype = dlpack_type(x.dtype());
     to.shape = sizes.data();
     to.strides = strides.data();
     to.data = x.storage()->data() + x.offset() * static_cast<std::int64_t>(x.element_size());
@@ -165,6 +163,14 @@ void require_exportable(const Tensor& x) {
 }
 
 }  // namespace
+
+DLDataType dlpack_type(DType dtype) {
+  DLDataType type{};
+  for (const DTypeOfBoth& both : dlpack_dtypes) {
+    if (both.ours == dtype) type = both.theirs;
+  }
+  return type;
+}
 
 void detail::drop_dlpack(DLManagedTensorVersioned* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);

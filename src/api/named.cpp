@@ -6,6 +6,7 @@
 #include <ein/elementwise.hpp>
 #include <ein/error.hpp>
 #include <ein/ops.hpp>
+#include "api/calls.hpp"
 #include "graph/fields.hpp"
 #include "graph/named.hpp"
 #include "runtime/autocast.hpp"
@@ -15,14 +16,11 @@
 #include "runtime/mesh.hpp"
 
 namespace ein {
-namespace detail {
 
-std::vector<Tensor> run_named(const NamedCall& written) {
-  const engine::AutocastOperands operands(written.op, Reduction::sum, written.operands);
-  NamedCall call = written;
-  call.operands = operands.operands();
+std::shared_ptr<const engine::Plan> engine::plan_of_call(const detail::NamedCall& written) {
+  detail::NamedCall call = written;
   if (!call.pattern.sizes().empty()) call.sizes = call.pattern.sizes();
-  const NamedOptions& options = call.options;
+  const detail::NamedOptions& options = call.options;
   engine::PlanKey key;
   key.add(static_cast<std::int64_t>(call.op) | static_cast<std::int64_t>(call.operands.size())
                                                    << 32);
@@ -46,10 +44,15 @@ std::vector<Tensor> run_named(const NamedCall& written) {
     return engine::lying_as_written(what(), graph, parsed.pattern,
                                     engine::mesh_of_call(what(), call.operands));
   };
-  return engine::run(*engine::plan_for(key, call.operands, what, build), call.operands);
+  return engine::plan_for(key, call.operands, what, build);
 }
 
-}  // namespace detail
+std::vector<Tensor> detail::run_named(const NamedCall& written) {
+  const engine::AutocastOperands operands(written.op, Reduction::sum, written.operands);
+  NamedCall call = written;
+  call.operands = operands.operands();
+  return engine::run(*engine::plan_of_call(call), call.operands);
+}
 
 namespace {
 

@@ -1,6 +1,7 @@
 #include <ein/call.hpp>
 #include <ein/ops.hpp>
 
+#include "api/calls.hpp"
 #include "passes/complex.hpp"
 #include "runtime/autocast.hpp"
 #include "runtime/call.hpp"
@@ -50,6 +51,10 @@ std::shared_ptr<const engine::Plan> plan_of(const detail::Call& call, engine::Op
 }
 
 }  // namespace
+
+std::shared_ptr<const engine::Plan> engine::plan_of_call(const detail::Call& call) {
+  return plan_of(call, call.operands);
+}
 
 namespace detail {
 

@@ -92,13 +92,13 @@ class Bound {
   /// buffer r.
   template <class Input, class Memory>
   std::vector<Tensor> results(const Input& input, const Memory& memory) const;
-
- private:
   struct Result {
     Program::Result view;
     std::size_t memory;  // the number of its result buffer; none of an input
   };
+  std::span<const Result> result_views() const { return results_; }
 
+ private:
   std::shared_ptr<const Compiled> compiled_;
   SizeValues lengths_;
   std::unique_ptr<const Kernels> kernels_;

@@ -36,6 +36,19 @@ std::vector<Tensor> complex_where(const std::vector<bool>& is_pair, std::vector<
 
 namespace {
 
+/// `addresses` are those of the program's buffers, of which operands' and results' are set.
+void run_at(const Plan& plan, std::span<std::byte*> addresses, const mesh::Process* process) {
+  const Bound& bound = plan.bound();
+  const int threads = num_threads();
+  const std::size_t block_bytes = bound.block_bytes(threads);
+  if (CostRecorder::is_active())
+    CostRecorder::record(plan.call(), plan.cost(), bound.result_bytes() + block_bytes);
+  const std::shared_ptr<Storage> block =
+      block_bytes > 0 ? backend_of(plan.device()).allocate(block_bytes) : nullptr;
+  bound.run(addresses, block ? block->data() : nullptr, {}, threads, process);
+  bound.kernels().require_success(plan.call());
+}
+
 /// Of one process, on its parts of the operands.
 std::vector<Tensor> execute(const Plan& plan, Operands operands, const mesh::Process* process) {
   const Bound& bound = plan.bound();
@@ -49,14 +62,7 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands, const mesh::Pro
     results[r] = backend.allocate(bytes);
     addresses[buffer] = results[r++]->data();
   }
-  const int threads = num_threads();
-  const std::size_t block_bytes = bound.block_bytes(threads);
-  if (CostRecorder::is_active())
-    CostRecorder::record(plan.call(), plan.cost(), bound.result_bytes() + block_bytes);
-  const std::shared_ptr<Storage> block = block_bytes > 0 ? backend.allocate(block_bytes) : nullptr;
-  bound.run({addresses.data(), bound.buffers()}, block ? block->data() : nullptr, {}, threads,
-            process);
-  bound.kernels().require_success(plan.call());
+  run_at(plan, {addresses.data(), addresses.size()}, process);
   return bound.results([&](std::size_t b) -> const Tensor& { return *operands[b]; },
                        [&](std::size_t memory) { return results[memory]; });
 }
@@ -78,6 +84,17 @@ std::vector<Tensor> execute(const Plan& plan, Operands operands) {
 }
 
 }  // namespace
+
+void run_in_memory(const Plan& plan, std::span<std::byte* const> operands,
+                   std::span<std::byte* const> results) {
+  const Bound& bound = plan.bound();
+  SmallArray<std::byte*, 8> addresses(bound.buffers());
+  std::fill(addresses.begin(), addresses.end(), nullptr);
+  std::copy(operands.begin(), operands.end(), addresses.begin());
+  for (std::size_t r = 0; r < results.size(); ++r)
+    addresses[bound.result_buffers()[r].buffer] = results[r];
+  run_at(plan, {addresses.data(), addresses.size()}, nullptr);
+}
 
 std::vector<Tensor> run(const Plan& plan, Operands given) {
   const RealOperands real(given);

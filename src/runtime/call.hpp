@@ -8,6 +8,8 @@
 // outside are found once; and the tape, cotangents and gradients.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "runtime/plan.hpp"
@@ -17,6 +19,11 @@ namespace ein::engine {
 /// The results of a call: computed; or, while a function is traced, values of its graph. Remembered
 /// for the backward pass where gradients flow.
 std::vector<Tensor> run(const Plan& plan, Operands operands);
+/// The same on memory that is no tensor's, of a plan without a mesh and complex numbers, where
+/// nothing is traced or remembered. `operands` are addresses as address_of() has them, `results`
+/// those of each of bound().result_buffers().
+void run_in_memory(const Plan& plan, std::span<std::byte* const> operands,
+                   std::span<std::byte* const> results);
 
 /// Operands, of which complex ones are replaced by real ones.
 class RealOperands {
