@@ -71,20 +71,35 @@ struct GradientsOf<X> : Like<X> {};
 template <class... X>
 using Gradients = typename GradientsOf<X...>::type;
 
+/// The value of f, a function of a list of tensors, and its gradients.
+template <class F>
+std::pair<Tensor, std::vector<Tensor>> value_and_gradients(const F& f, std::span<const Tensor> x) {
+  bool again = false;
+  std::vector<Tensor> inputs;
+  for (const Tensor& one : x) again = again || one.requires_grad();
+  again = again && grad_is_enabled();
+  const EnableGrad enabled;
+  for (const Tensor& one : x) inputs.push_back(differentiable(one));
+  const Tensor value = f(std::span<const Tensor>(inputs));
+  std::vector<Tensor> found = gradients(value, inputs, again);
+  return {again ? value : value.detach(), std::move(found)};
+}
+
 template <class F, class... X>
 std::pair<Tensor, Gradients<X...>> value_and_grad(const F& f, const X&... x) {
-  const bool again = grad_is_enabled() && (x.requires_grad() || ...);
-  const EnableGrad enabled;
-  const std::array<Tensor, sizeof...(X)> inputs{differentiable(x)...};
-  const auto call = [&]<std::size_t... Indices>(std::index_sequence<Indices...>)->Tensor {
-    return f(static_cast<const typename Like<X>::type&>(Like<X>::of(inputs[Indices]))...);
+  constexpr std::index_sequence_for<X...> places;
+  const std::array<Tensor, sizeof...(X)> given{x...};
+  const auto call = [&](std::span<const Tensor> inputs) {
+    return [&]<std::size_t... Indices>(std::index_sequence<Indices...>)->Tensor {
+      return f(static_cast<const typename Like<X>::type&>(Like<X>::of(inputs[Indices]))...);
+    }
+    (places);
   };
-  const Tensor value = call(std::index_sequence_for<X...>());
-  std::vector<Tensor> found = gradients(value, inputs, again);
-  const auto all = [&]<std::size_t... Indices>(std::index_sequence<Indices...>) {
+  auto [value, found] = value_and_gradients(call, given);
+  const auto all = [&found = found]<std::size_t... Indices>(std::index_sequence<Indices...>) {
     return Gradients<X...>{Like<X>::of(found[Indices])...};
   };
-  return {again ? value : value.detach(), all(std::index_sequence_for<X...>())};
+  return {std::move(value), all(places)};
 }
 
 }  // namespace detail
