@@ -1,14 +1,12 @@
 // ein account: what a language model has, costs and holds, of its config.json.
 #include "account.hpp"
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include <ein/nn/families.hpp>
-#include <ein/nn/hugging_face.hpp>
 
 #include "call.hpp"
 #include "machine/printable.hpp"
@@ -34,45 +32,12 @@ model, of which nothing is in memory; what is a formula of others, or an assumpt
 
 Exit code: 0, or 2 for a mistake in the call; 1 for a file that is not there or not understood, and the rest.)";
 
-constexpr std::pair<const char*, nn::DecoderConfig (*)()> known_models[] = {
-    {"gpt2", nn::gpt2},
-    {"gpt2-xl", nn::gpt2_xl},
-    {"tinystories-33m", nn::tinystories_33m},
-    {"llama-2-7b", nn::llama2_7b},
-    {"llama-3.1-8b", nn::llama3_8b},
-    {"llama-3.1-70b", nn::llama3_70b},
-    {"llama-3.1-405b", nn::llama3_405b},
-    {"smollm2-135m", nn::smollm2_135m},
-    {"mistral-7b-v0.1", nn::mistral_7b},
-    {"mixtral-8x7b", nn::mixtral_8x7b},
-    {"qwen2.5-0.5b", nn::qwen2_0_5b},
-    {"qwen2.5-7b", nn::qwen2_7b},
-    {"qwen3-0.6b", nn::qwen3_0_6b},
-    {"qwen3-8b", nn::qwen3_8b},
-    {"qwen3-30b-a3b", nn::qwen3_30b_a3b},
-    {"gemma-2-9b", nn::gemma2_9b},
-    {"gemma-3-1b-it", nn::gemma3_1b},
-    {"gemma-3-27b-it", nn::gemma3_27b},
-    {"phi-3-mini-4k", nn::phi3_mini},
-    {"deepseek-v3", nn::deepseek_v3},
-    {"gpt-oss-20b", nn::gpt_oss_20b},
-};
-
 struct AccountWords {
   std::string model, context, batch, device, count, plan;
   std::string dtype = "bf16";
   bool train = false, serve = false;
   bool json = false, csv = false, markdown = false, latex = false, html = false;
 };
-
-nn::DecoderConfig config_of(const std::string& model) {
-  for (const auto& [name, config] : known_models) {
-    if (model == name) return config();
-  }
-  std::error_code failed;
-  if (std::filesystem::is_directory(model, failed)) return nn::read_decoder_config(model).config;
-  return nn::read_decoder_config_file(model).config;
-}
 
 AccountOptions options_of(const AccountWords& words) {
   AccountOptions options;
@@ -99,7 +64,7 @@ std::string account_of(const AccountWords& words) {
   if (forms > 1)
     throw UsageError("--json, --csv, --markdown, --latex and --html: one form at a time");
   const AccountOptions options = options_of(words);
-  const Account root = account(config_of(words.model), options);
+  const Account root = account(nn::decoder_config(words.model), options);
   if (words.json) return account_json(root);
   if (words.csv) return account_csv(root);
   if (words.markdown) return account_markdown(root);

@@ -1,6 +1,11 @@
 #include <ein/nn/families.hpp>
 
 #include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <ein/nn/hugging_face.hpp>
 
 namespace ein::nn {
 namespace {
@@ -341,6 +346,43 @@ DecoderConfig without_positions(DecoderConfig config) {
 DecoderConfig without_gate(DecoderConfig config) {
   config.feed_forward = {.activation = Activation::silu, .bias = config.feed_forward.bias};
   return config;
+}
+
+namespace {
+
+constexpr std::pair<const char*, DecoderConfig (*)()> published[] = {
+    {"gpt2", gpt2},
+    {"gpt2-xl", gpt2_xl},
+    {"tinystories-33m", tinystories_33m},
+    {"llama-2-7b", llama2_7b},
+    {"llama-3.1-8b", llama3_8b},
+    {"llama-3.1-70b", llama3_70b},
+    {"llama-3.1-405b", llama3_405b},
+    {"smollm2-135m", smollm2_135m},
+    {"mistral-7b-v0.1", mistral_7b},
+    {"mixtral-8x7b", mixtral_8x7b},
+    {"qwen2.5-0.5b", qwen2_0_5b},
+    {"qwen2.5-7b", qwen2_7b},
+    {"qwen3-0.6b", qwen3_0_6b},
+    {"qwen3-8b", qwen3_8b},
+    {"qwen3-30b-a3b", qwen3_30b_a3b},
+    {"gemma-2-9b", gemma2_9b},
+    {"gemma-3-1b-it", gemma3_1b},
+    {"gemma-3-27b-it", gemma3_27b},
+    {"phi-3-mini-4k", phi3_mini},
+    {"deepseek-v3", deepseek_v3},
+    {"gpt-oss-20b", gpt_oss_20b},
+};
+
+}  // namespace
+
+DecoderConfig decoder_config(const std::string& model) {
+  for (const auto& [name, config] : published) {
+    if (model == name) return config();
+  }
+  std::error_code failed;
+  if (std::filesystem::is_directory(model, failed)) return read_decoder_config(model).config;
+  return read_decoder_config_file(model).config;
 }
 
 }  // namespace ein::nn

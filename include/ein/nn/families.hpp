@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <ein/nn/decoder.hpp>
 
@@ -83,5 +84,9 @@ DecoderConfig gpt_oss_form();
 /// `rotary`, where it is one.
 void add_windows(DecoderConfig& config, std::int64_t window, std::int64_t every,
                  const std::optional<Rotary>& rotary = {});
+
+/// One of those by its name, as "llama-3.1-8b" or "gpt2"; or what a config.json says, or the one in
+/// a model directory. Errors as read_decoder_config has.
+DecoderConfig decoder_config(const std::string& model);
 
 }  // namespace ein::nn
