@@ -4,11 +4,11 @@ Operands are ein.Tensor, NumPy arrays, or whatever has DLPack (PyTorch, JAX, CuP
 results are of the operands' kind. Every mistake is an ein.Error that says where it is.
 """
 
-from . import _ein
+from . import _ein, _public, data, nn, optim
 from ._ein import *  # noqa: F403
 from ._ein import __version__
 
-__all__ = [name for name in dir(_ein) if not name.startswith("_")]
+__all__ = [*_public.names(_ein), "data", "nn", "optim"]
 
 
 def __getattr__(name):

@@ -6,17 +6,23 @@
 
 #include <array>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <ein/cost.hpp>
 #include <ein/error.hpp>
+#include <ein/map.hpp>
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
+#include "api/calls.hpp"
 #include "calls.hpp"
 #include "exchange.hpp"
+#include "kept_calls.hpp"
 #include "module.hpp"
+#include "python_function.hpp"
 
 namespace nb = nanobind;
 
@@ -259,8 +265,17 @@ Arguments::Arguments(Operation operation, PyObject* const* given, std::size_t co
   }
   if (at == count) misused(op, "the pattern is missing, a str behind the operands");
   pattern = text_of(given[at++]);
+  take_others(given + at, count - at, names);
+  named.numbers = numbers;
+  named.reals = reals;
+}
+
+void Arguments::take_others(PyObject* const* given, std::size_t count, PyObject* names) {
+  const bool wants_function = info(op).stands == OperationInfo::with_a_function;
   const bool wants_reduction = op == Operation::reduce;
-  if (wants_reduction && at < count) take_reduction(given[at++]);
+  std::size_t at = 0;
+  if (wants_function && at < count) function = given[at++];
+  if ((wants_reduction || wants_function) && at < count) take_reduction(given[at++]);
   // Others that stand behind the pattern without a name: those of the operation, in their order.
   for (const Keyword& keyword : keywords) {
     if (at == count) break;
@@ -270,14 +285,19 @@ Arguments::Arguments(Operation operation, PyObject* const* given, std::size_t co
   const std::size_t keys = names == nullptr ? 0 : static_cast<std::size_t>(PyTuple_Size(names));
   for (std::size_t i = 0; i < keys; ++i) {
     const Ref key = Ref::checked(PySequence_GetItem(names, static_cast<Py_ssize_t>(i)));
-    if (wants_reduction && !has_reduction && text_of(key.get()) == "reduction")
-      take_reduction(given[count + i]);
-    else
-      take_keyword(*this, key.get(), given[count + i]);
+    PyObject* const value = given[count + i];
+    const std::string_view name = text_of(key.get());
+    if ((wants_reduction || wants_function) && !has_reduction && name == "reduction") {
+      if (value != Py_None) take_reduction(value);
+    } else if (wants_function && function == nullptr && name == "function") {
+      function = value;
+    } else {
+      take_keyword(*this, key.get(), value);
+    }
   }
   if (wants_reduction && !has_reduction) misused(op, "the reduction is missing, such as 'mean'");
-  named.numbers = numbers;
-  named.reals = reals;
+  if (wants_function && (function == nullptr || PyCallable_Check(function) == 0))
+    misused(op, "the function of elements is missing behind the pattern");
 }
 
 void Arguments::take_reduction(PyObject* object) {
@@ -287,34 +307,86 @@ void Arguments::take_reduction(PyObject* object) {
   has_reduction = true;
 }
 
-std::vector<Tensor> Arguments::run() const {
+bool Arguments::is_small() const {
+  // How many index tuples there are is at most the product of the operands' sizes.
+  double tuples = sizes.empty() ? 1 : 1e9;
+  for (const Tensor& x : operands) {
+    if (!x.numel().is_number()) return true;  // of a function that is traced for any length
+    tuples *= 1 + static_cast<double>(std::int64_t{x.numel()});
+  }
+  return tuples <= 16384;
+}
+
+template <class F>
+auto Arguments::with_call(const F& function_of_call) const {
   std::array<const Tensor*, 8> few;
   std::vector<const Tensor*> many;
   if (operands.size() > few.size()) many.resize(operands.size());
   const std::span<const Tensor*> addresses(many.empty() ? few.data() : many.data(),
                                            operands.size());
-  // A call of few elements is done sooner than the GIL is handed over and back. How many index
-  // tuples there are is at most the product of the operands' sizes.
-  double tuples = sizes.empty() ? 1 : 1e9;
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    addresses[k] = &operands[k];
-    tuples *= 1 + static_cast<double>(std::int64_t{operands[k].numel()});
-  }
-  const WithoutGil without(tuples > 16384);
+  for (std::size_t k = 0; k < operands.size(); ++k) addresses[k] = &operands[k];
   const detail::PatternArgument text(pattern);
+  if (function != nullptr) {
+    const detail::TensorFunction traced = [](const void* context,
+                                             std::span<const Tensor> x) -> std::vector<Tensor> {
+      auto* const called = static_cast<PyObject*>(const_cast<void*>(context));
+      return {call_python_for_one("map", called, x)};
+    };
+    return function_of_call(detail::MapCall{text, addresses, sizes, traced, function,
+                                            has_reduction ? std::optional(reduction) : std::nullopt,
+                                            named.dtype});
+  }
   if (info(op).form.brackets != grammar::Form::no_brackets)
-    return detail::run_named({op, text, addresses, sizes, named});
+    return function_of_call(detail::NamedCall{op, text, addresses, sizes, named});
   const bool joins = op == Operation::rearrange;
-  return detail::run_all({op,
-                          text,
-                          addresses,
-                          sizes,
-                          reduction,
-                          packed_shapes,
-                          is_list && (info(op).reads & grammar::CallSays::lists) != 0,
-                          {max_intermediate, sums_alone},
-                          named.dtype,
-                          joins ? grammar::Results::many : grammar::Results::one});
+  return function_of_call(detail::Call{op,
+                                       text,
+                                       addresses,
+                                       sizes,
+                                       reduction,
+                                       packed_shapes,
+                                       is_list && (info(op).reads & grammar::CallSays::lists) != 0,
+                                       {max_intermediate, sums_alone},
+                                       named.dtype,
+                                       joins ? grammar::Results::many : grammar::Results::one});
+}
+
+namespace {
+
+/// Whether a call takes random numbers from the next stream, anew each time.
+bool is_drawn(const detail::NamedCall& call) {
+  return call.op == Operation::multinomial && call.operands.size() == 1 &&
+         call.options.numbers.size() == 1;
+}
+Tensor drawn(const detail::NamedCall& call) {
+  return multinomial(*call.operands[0], runtime(call.pattern.text()), call.options.numbers[0]);
+}
+
+}  // namespace
+
+std::vector<Tensor> Arguments::run() const {
+  const WithoutGil without(!is_small());
+  return with_call([](const auto& call) -> std::vector<Tensor> {
+    using Call = std::decay_t<decltype(call)>;
+    if constexpr (std::is_same_v<Call, detail::MapCall>)
+      return {detail::run_map(call)};
+    else if constexpr (std::is_same_v<Call, detail::NamedCall>)
+      return is_drawn(call) ? std::vector<Tensor>{drawn(call)} : detail::run_named(call);
+    else
+      return detail::run_all(call);
+  });
+}
+
+std::shared_ptr<const engine::Plan> Arguments::plan() const {
+  return with_call([](const auto& call) -> std::shared_ptr<const engine::Plan> {
+    using Call = std::decay_t<decltype(call)>;
+    if constexpr (std::is_same_v<Call, detail::MapCall>)
+      return nullptr;  // what it computes, its function says
+    else if constexpr (std::is_same_v<Call, detail::NamedCall>)
+      return is_drawn(call) ? nullptr : engine::plan_of_call(call);
+    else
+      return engine::plan_of_call(call);
+  });
 }
 
 namespace {
@@ -343,8 +415,12 @@ template <Operation op>
 PyObject* call(PyObject*, PyObject* const* given, Py_ssize_t count, PyObject* names) {
   const HoldsGil holds;
   try {
+    const CallKey key(op, given, static_cast<std::size_t>(count), names);
+    if (PyObject* const made = key.call()) return made;
     const Arguments arguments(op, given, static_cast<std::size_t>(count), names);
-    return arguments.like.make(arguments.run(), arguments.objects, arguments.operands);
+    const std::vector<Tensor> results = arguments.run();
+    key.keep(arguments, results);
+    return arguments.like.make(results, arguments.objects, arguments.operands);
   } catch (const GradientWanted&) {
     try {
       return call_with_gradients(op, given, static_cast<std::size_t>(count), names);
@@ -356,11 +432,11 @@ PyObject* call(PyObject*, PyObject* const* given, Py_ssize_t count, PyObject* na
   }
 }
 
-/// Whether an operation is a function of the module: not those of a function, of a mesh, of a
-/// layer, nor those whose results are no tensors alone.
+/// Whether an operation is a function of the module: not those of a mesh, of a layer, nor those
+/// whose results are no tensors alone. map is also map_reduce.
 constexpr bool is_bound(Operation op) {
-  return stands_alone(op) && op != Operation::pack && op != Operation::unpack &&
-         op != Operation::parse_shape;
+  return (stands_alone(op) || op == Operation::map) && op != Operation::pack &&
+         op != Operation::unpack && op != Operation::parse_shape;
 }
 
 bool has_one_operand(Operation op) { return info(op).form.operands == 1 && info(op).weights == 0; }
@@ -369,6 +445,10 @@ bool takes_sizes(Operation op) { return (info(op).reads & grammar::CallSays::siz
 /// Of what stands behind the pattern: those without a default may stand there without a name.
 std::vector<Keyword> keywords_of(Operation op) {
   std::vector<Keyword> all;
+  if (op == Operation::map) {
+    all.push_back({"function", "Callable[..., Any]", nullptr, 0, nullptr, nullptr});
+    all.push_back({"reduction", "str | None", "None", 0, nullptr, nullptr});
+  }
   if (op == Operation::reduce) all.push_back({"reduction", "str", nullptr, 0, nullptr, nullptr});
   for (const bool is_optional : {false, true}) {
     for (const Keyword& keyword : keywords) {
@@ -423,6 +503,11 @@ std::string help(Operation op) {
       text += "A function of matrices, whose rows and columns are in brackets: \"b [i j]\".";
       break;
   }
+  if (row.stands == OperationInfo::with_a_function)
+    text +=
+        "\nfunction(a, b ...) is called while the call is made, with a tensor for each operand. "
+        "It has a dimension for each axis of the pattern, of size 1 where the operand lacks it. "
+        "Axes that the output lacks are reduced as `reduction` says.";
   if (row.weights > 0)
     text += "\nUp to " + std::to_string(row.weights) +
             " operands more may stand before the pattern, which does not name them.";

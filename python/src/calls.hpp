@@ -3,12 +3,17 @@
 
 #include <Python.h>
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include <ein/named.hpp>
 #include <ein/ops.hpp>
 #include "exchange.hpp"
+
+namespace ein::engine {
+class Plan;
+}
 
 namespace ein::python {
 
@@ -20,6 +25,7 @@ struct Arguments {
   Like like{};
   bool is_list = false;  // operands were given as a list
   std::string_view pattern{};
+  PyObject* function = nullptr;  // borrowed, of map
   std::vector<AxisSize> sizes{};
   bool has_reduction = false;
   Reduction reduction = Reduction::sum;
@@ -37,10 +43,19 @@ struct Arguments {
 
   /// With the GIL released where there is much to compute.
   std::vector<Tensor> run() const;
+  /// Whether a call of so few elements is done sooner than the GIL is handed over and back.
+  bool is_small() const;
+  /// What run() runs where nothing is traced.
+  std::shared_ptr<const engine::Plan> plan() const;
 
  private:
+  /// Of a function of either kind of call.
+  template <class F>
+  auto with_call(const F& function) const;
   void add_operand(PyObject* object);
   void take_reduction(PyObject* object);
+  /// What stands behind the pattern, with the names of the last ones.
+  void take_others(PyObject* const* given, std::size_t count, PyObject* names);
 };
 
 }  // namespace ein::python

@@ -8,6 +8,7 @@
 #include <ein/error.hpp>
 #include <ein/graph.hpp>
 #include "calls.hpp"
+#include "costs.hpp"
 #include "draw/graph.hpp"
 #include "exchange.hpp"
 #include "graph/call.hpp"
@@ -48,10 +49,7 @@ Graph graph_of_call(const Arguments& given) {
   return without_complex(build_graph(call, types), std::string(name(given.op)));
 }
 
-nb::object number(Count count) {
-  const std::string digits = to_string(count);
-  return nb::steal(PyLong_FromString(digits.c_str(), nullptr, 10));
-}
+using python::number;
 nb::object number(const Polynomial& formula) { return nb::str(formula.to_string().c_str()); }
 
 /// Of numbers or of formulas.
@@ -76,6 +74,13 @@ nb::dict dict_of(const Tally<N>& tally) {
 }
 
 }  // namespace
+
+nb::object number(Count count) {
+  const std::string digits = to_string(count);
+  return nb::steal(PyLong_FromString(digits.c_str(), nullptr, 10));
+}
+
+nb::dict costs(const Cost& cost) { return dict_of(cost); }
 
 void add_cost(nb::module_& m) {
   nb::class_<Graph>(m, "Graph", "What a call computes: operations on values with named axes.")

@@ -5,16 +5,19 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include <ein/create.hpp>
 #include <ein/detail/wrap_elements.hpp>
 #include <ein/dlpack.hpp>
 #include <ein/error.hpp>
+#include "api/dlpack.hpp"
 #include "module.hpp"
 #include "tensor/dlpack_abi.hpp"
 
@@ -200,44 +203,30 @@ PyArray_Descr* numpy_type(DType dtype) {
                   "tensor by to(\"f32\")");
 }
 
-/// Whether several elements of a view lie at one place.
-bool repeats(const Tensor& x) {
-  for (std::size_t d = 0; d < x.rank(); ++d) {
-    if (x.strides()[d] == 0 && x.shape()[d] > 1) return true;
+/// An array over memory that `owner` keeps.
+PyObject* view_for_numpy(const ArrayLayout& layout, std::byte* first, bool is_writable, Ref owner) {
+  if (layout.sizes.size() > NPY_MAXDIMS) {
+    throw Error(ErrorKind::rank, "NumPy's arrays have at most " + std::to_string(NPY_MAXDIMS) +
+                                     " axes, and the result has " +
+                                     std::to_string(layout.sizes.size()));
   }
-  return false;
-}
-
-struct NumpyLayout {
-  std::array<npy_intp, NPY_MAXDIMS> sizes, strides;  // the first `rank` are set
-  int rank = 0;
-
-  explicit NumpyLayout(const Tensor& x) {
-    if (x.rank() > sizes.size()) {
-      throw Error(ErrorKind::rank, "NumPy's arrays have at most " + std::to_string(sizes.size()) +
-                                       " axes, and the result has " + std::to_string(x.rank()));
-    }
-    rank = static_cast<int>(x.rank());
-    const auto size = static_cast<npy_intp>(x.element_size());
-    for (std::size_t d = 0; d < x.rank(); ++d) {
-      sizes[d] = static_cast<npy_intp>(std::int64_t{x.shape()[d]});
-      strides[d] = static_cast<npy_intp>(std::int64_t{x.strides()[d]}) * size;
-    }
-  }
-};
-
-/// An array over the tensor's memory, which `owner` keeps.
-PyObject* view_for_numpy(const Tensor& x, Ref owner) {
-  NumpyLayout layout(x);
-  const bool is_writable = !x.storage()->read_only() && !repeats(x);
+  std::array<npy_intp, NPY_MAXDIMS> strides;
+  const auto size = static_cast<npy_intp>(size_of(layout.dtype));
+  for (std::size_t d = 0; d < layout.strides.size(); ++d)
+    strides[d] = static_cast<npy_intp>(layout.strides[d]) * size;
   Ref array = Ref::checked(PyArray_NewFromDescr(
-      &PyArray_Type, numpy_type(x.dtype()), layout.rank, layout.sizes.data(), layout.strides.data(),
-      x.raw_data(), is_writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+      &PyArray_Type, numpy_type(layout.dtype), static_cast<int>(layout.sizes.size()),
+      layout.sizes.data(), strides.data(), first,
+      is_writable && !layout.repeats ? NPY_ARRAY_WRITEABLE : 0, nullptr));
   PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array.get()),
                       NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), owner.release()) < 0)
     throw PythonError();
   return array.release();
+}
+PyObject* view_for_numpy(const Tensor& x, Ref owner) {
+  return view_for_numpy(ArrayLayout(x), static_cast<std::byte*>(x.raw_data()),
+                        !x.storage()->read_only(), std::move(owner));
 }
 
 constexpr const char* kept_name = "ein.Tensor";
@@ -253,13 +242,18 @@ Ref kept(const Tensor& x) {
 /// So few bytes are copied sooner than kept.
 constexpr std::size_t most_copied = 2048;
 
+PyArrayObject* new_numpy(const ArrayLayout& layout) {
+  return reinterpret_cast<PyArrayObject*>(
+      Ref::checked(PyArray_NewFromDescr(&PyArray_Type, numpy_type(layout.dtype),
+                                        static_cast<int>(layout.sizes.size()), layout.sizes.data(),
+                                        nullptr, nullptr, 0, nullptr))
+          .release());
+}
+
 PyObject* copied_for_numpy(const Tensor& x) {
-  NumpyLayout layout(x);
-  Ref array = Ref::checked(PyArray_NewFromDescr(&PyArray_Type, numpy_type(x.dtype()), layout.rank,
-                                                layout.sizes.data(), nullptr, nullptr, 0, nullptr));
-  std::memcpy(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get())), x.raw_data(),
-              x.nbytes());
-  return array.release();
+  PyArrayObject* const array = new_numpy(ArrayLayout(x));
+  std::memcpy(PyArray_DATA(array), x.raw_data(), x.nbytes());
+  return reinterpret_cast<PyObject*>(array);
 }
 
 // --- DLPack ---
@@ -422,6 +416,131 @@ PyObject* to_foreign(const Tensor& x, PyObject* like) {
 
 }  // namespace
 
+// --- memory of arrays ---
+
+static_assert(std::is_same_v<npy_intp, std::int64_t>);
+
+namespace {
+
+bool look_at_numpy(PyArrayObject* array, ArrayMemory& found) {
+  const int type = PyArray_TYPE(array);
+  if (!PyArray_ISALIGNED(array) || !PyArray_ISNOTSWAPPED(array) || type < 0 ||
+      type >= NPY_NTYPES_LEGACY)
+    return false;
+  found.element = type;
+  found.is_foreign = false;
+  found.first = static_cast<std::byte*>(PyArray_DATA(array));
+  found.rank = static_cast<std::size_t>(PyArray_NDIM(array));
+  found.sizes = PyArray_DIMS(array);
+  found.strides = PyArray_STRIDES(array);
+  return true;
+}
+
+bool look_at_foreign(PyObject* object, ArrayMemory& found) {
+  const ForeignType type = foreign_type(Py_TYPE(object));
+  if (type.api == nullptr || type.api->dltensor_from_py_object_no_sync == nullptr ||
+      type.api->managed_tensor_to_py_object_no_sync == nullptr)
+    return false;
+  if (type.may_want_gradient && wants_gradient(object)) throw GradientWanted();
+  DLTensor x{};
+  if (type.api->dltensor_from_py_object_no_sync(object, &x) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  if (x.device.device_type != kDLCPU || x.ndim < 0 || (x.ndim > 0 && x.strides == nullptr))
+    return false;
+  found.element = x.dtype.code | x.dtype.bits << 8 | x.dtype.lanes << 16;
+  found.is_foreign = true;
+  found.first = static_cast<std::byte*>(x.data) + x.byte_offset;
+  found.rank = static_cast<std::size_t>(x.ndim);
+  found.sizes = x.shape;
+  found.strides = x.strides;
+  return true;
+}
+
+}  // namespace
+
+bool look_at_memory(PyObject* object, ArrayMemory& found) {
+  found.type = Py_TYPE(object);
+  return PyArray_CheckExact(object) ? look_at_numpy(reinterpret_cast<PyArrayObject*>(object), found)
+                                    : look_at_foreign(object, found);
+}
+
+ArrayLayout::ArrayLayout(const Tensor& x)
+    : dtype(x.dtype()), bytes(x.nbytes()), is_contiguous(x.is_contiguous()) {
+  for (std::size_t d = 0; d < x.rank(); ++d) {
+    sizes.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+    repeats = repeats || (strides[d] == 0 && sizes[d] > 1);
+  }
+}
+
+bool ArrayLayout::can_be_new() const {
+  return is_contiguous && bytes <= most_copied && sizes.size() <= NPY_MAXDIMS;
+}
+
+/// One block of memory: this, the sizes and strides, and the elements.
+struct NewArray::Block {
+  DLManagedTensorVersioned managed;
+
+  static Block* make(const ArrayLayout& layout) {
+    constexpr std::size_t line = 64;
+    const std::size_t rank = layout.sizes.size();
+    const std::size_t before =
+        (sizeof(Block) + 2 * rank * sizeof(std::int64_t) + line - 1) / line * line;
+    auto* const memory =
+        static_cast<std::byte*>(::operator new(before + layout.bytes, std::align_val_t(line)));
+    auto* const block = new (memory) Block();
+    auto* const sizes = reinterpret_cast<std::int64_t*>(block + 1);
+    std::copy(layout.sizes.begin(), layout.sizes.end(), sizes);
+    std::copy(layout.strides.begin(), layout.strides.end(), sizes + rank);
+    block->managed.version = {1, 0};
+    block->managed.manager_ctx = block;
+    block->managed.deleter = [](DLManagedTensorVersioned* self) {
+      drop(static_cast<Block*>(self->manager_ctx));
+    };
+    DLTensor& x = block->managed.dl_tensor;
+    x.data = memory + before;
+    x.device = {kDLCPU, 0};
+    x.ndim = static_cast<std::int32_t>(rank);
+    x.dtype = dlpack_type(layout.dtype);
+    x.shape = sizes;
+    x.strides = sizes + rank;
+    return block;
+  }
+  static void drop(Block* block) { ::operator delete(block, std::align_val_t(64)); }
+};
+
+NewArray::NewArray(const ArrayLayout& layout, PyObject* like) : like_(like) {
+  if (PyArray_CheckExact(like)) {
+    PyArrayObject* const array = new_numpy(layout);
+    numpy_ = Ref(reinterpret_cast<PyObject*>(array));
+    data_ = static_cast<std::byte*>(PyArray_DATA(array));
+  } else {
+    block_ = Block::make(layout);
+    data_ = static_cast<std::byte*>(block_->managed.dl_tensor.data);
+  }
+}
+
+NewArray::~NewArray() {
+  if (block_ != nullptr) Block::drop(block_);
+}
+
+PyObject* NewArray::release() {
+  if (block_ == nullptr) return numpy_.release();
+  void* object = nullptr;
+  if (foreign_type(Py_TYPE(like_))
+          .api->managed_tensor_to_py_object_no_sync(&block_->managed, &object) != 0)
+    throw PythonError();
+  block_ = nullptr;
+  return static_cast<PyObject*>(object);
+}
+
+PyObject* array_viewing(PyObject* numpy, const ArrayLayout& layout, std::byte* first) {
+  return view_for_numpy(layout, first, PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(numpy)),
+                        Ref::borrowed(numpy));
+}
+
 bool& HoldsGil::flag() {
   thread_local bool holds = false;
   return holds;
@@ -474,7 +593,7 @@ PyObject* Like::make(const Tensor& tensor, std::span<PyObject* const> objects,
     if (tensor.storage() == operands[k].storage() && PyArray_Check(objects[k]))
       return view_for_numpy(tensor, Ref::borrowed(objects[k]));
   }
-  if (tensor.nbytes() <= most_copied && tensor.is_contiguous()) return copied_for_numpy(tensor);
+  if (ArrayLayout(tensor).can_be_new()) return copied_for_numpy(tensor);
   return view_for_numpy(tensor, kept(tensor));
 }
 

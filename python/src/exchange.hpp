@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -72,6 +74,54 @@ class Like {
   PyObject* foreign_ = nullptr;  // borrowed from the call
 };
 
+/// Where an array's elements lie, which it keeps alive.
+struct ArrayMemory {
+  const PyTypeObject* type = nullptr;
+  std::intptr_t element = 0;  // its type, as the array's library has it
+  bool is_foreign = false;    // no NumPy array
+  std::byte* first = nullptr;
+  std::size_t rank = 0;
+  const std::int64_t* sizes = nullptr;
+  const std::int64_t* strides = nullptr;  // in what its library counts
+};
+/// Of a NumPy array, or of one of a library that tells it without Python's calls. False for others,
+/// and for what tensor_of may refuse. A GradientWanted as tensor_of throws it.
+bool look_at_memory(PyObject* object, ArrayMemory& found);
+
+/// What an array is that is to be made: of a result of a call.
+struct ArrayLayout {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> sizes{}, strides{};  // in elements
+  std::size_t bytes = 0;
+  bool is_contiguous = false, repeats = false;  // some elements lie at one place
+
+  ArrayLayout() = default;
+  explicit ArrayLayout(const Tensor& x);
+  /// Whether a NewArray can have it: few elements side by side.
+  bool can_be_new() const;
+};
+
+/// An array with memory of its own, whose elements are to be written.
+class NewArray {
+ public:
+  /// Of the kind of `like`, a NumPy array or what look_at_memory takes.
+  NewArray(const ArrayLayout& layout, PyObject* like);
+  ~NewArray();
+  NewArray(const NewArray&) = delete;
+  NewArray& operator=(const NewArray&) = delete;
+  std::byte* data() const { return data_; }
+  PyObject* release();
+
+ private:
+  struct Block;
+  Ref numpy_;
+  Block* block_ = nullptr;  // of another library
+  PyObject* like_;
+  std::byte* data_ = nullptr;
+};
+/// A NumPy array that views another one, from `first` on.
+PyObject* array_viewing(PyObject* numpy, const ArrayLayout& layout, std::byte* first);
+
 /// An ein.Tensor, a NumPy array, whatever has DLPack, or a number or list that NumPy makes an array
 /// of. Shares memory; an Error where the array cannot be a tensor.
 Tensor tensor_of(PyObject* object);
@@ -87,6 +137,9 @@ const Tensor* ein_tensor(PyObject* object);
 /// "f32" and NumPy's and PyTorch's dtypes by their names: float32, bool, bfloat16 ...
 DType dtype_of_python(PyObject* object);
 
+/// "cpu", "cuda", "cuda:1".
+Device device_named(const std::string& text);
+
 void import_numpy();  // a PythonError where there is none
 
 /// This thread is known to hold the GIL as long as it lives, so that what is dropped meanwhile need
@@ -101,6 +154,7 @@ class HoldsGil {
 
  private:
   friend class WithoutGil;
+  friend class WithGil;
   static bool& flag();
   bool before_;
 };
@@ -124,6 +178,22 @@ class WithoutGil {
  private:
   PyThreadState* state_ = nullptr;
   bool held_ = false;
+};
+
+/// Holds the GIL in a function that ein calls, which a WithoutGil around may have released.
+class WithGil {
+ public:
+  WithGil() : state_(PyGILState_Ensure()), before_(std::exchange(HoldsGil::flag(), true)) {}
+  ~WithGil() {
+    HoldsGil::flag() = before_;
+    PyGILState_Release(state_);
+  }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+  bool before_;
 };
 
 }  // namespace ein::python

@@ -125,6 +125,11 @@ NB_MODULE(_ein, m) {
   ein::python::add_elementwise(m);
   ein::python::add_cost(m);
   ein::python::add_recipe(m);
+  ein::python::add_account(m);
+  ein::python::add_functions(m);
+  ein::python::add_files(m);
+  ein::python::add_optim(m);
+  ein::python::add_nn(m);
   m.attr("__version__") = std::to_string(EIN_VERSION_MAJOR) + "." +
                           std::to_string(EIN_VERSION_MINOR) + "." +
                           std::to_string(EIN_VERSION_PATCH);

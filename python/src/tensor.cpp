@@ -44,19 +44,6 @@ nb::tuple tuple_of(const List& list) {
   return nb::tuple(all);
 }
 
-Device device_of(const std::string& text) {
-  if (text == "cpu") return cpu;
-  if (text == "cuda") return cuda;
-  if (text.starts_with("cuda:")) {
-    try {
-      return cuda(std::stoi(text.substr(5)));
-    } catch (const std::logic_error&) {
-    }
-  }
-  throw Error(ErrorKind::device,
-              "there is no device '" + text + "'\n  help: 'cpu', 'cuda' or 'cuda:1'");
-}
-
 DType dtype_or(nb::handle dtype, DType otherwise) {
   return dtype.is_none() ? otherwise : dtype_of_python(dtype.ptr());
 }
@@ -172,7 +159,7 @@ void add_members(nb::class_<Tensor>& c) {
         if (nb::isinstance<nb::str>(where)) {
           const std::string text = nb::cast<std::string>(where);
           if (text == "cpu" || text.starts_with("cuda")) {
-            const Device device = device_of(text);
+            const Device device = device_named(text);
             const WithoutGil without(true);
             return x.to(device);
           }
@@ -270,6 +257,19 @@ void add_operators(nb::class_<Tensor>& c, const nb::module_& m) {
 
 }  // namespace
 
+Device device_named(const std::string& text) {
+  if (text == "cpu") return cpu;
+  if (text == "cuda") return cuda;
+  if (text.starts_with("cuda:")) {
+    try {
+      return cuda(std::stoi(text.substr(5)));
+    } catch (const std::logic_error&) {
+    }
+  }
+  throw Error(ErrorKind::device,
+              "there is no device '" + text + "'\n  help: 'cpu', 'cuda' or 'cuda:1'");
+}
+
 void add_tensor(nb::module_& m) {
   nb::class_<Tensor> c(m, "Tensor",
                        "A view of shared memory: a dtype, a shape, strides. Gradients flow through "
@@ -281,52 +281,53 @@ void add_tensor(nb::module_& m) {
   m.def(
       "empty",
       [](nb::handle shape, nb::handle dtype, const std::string& device) {
-        return empty(shape_of(shape), dtype_or(dtype, DType::f32), device_of(device));
+        return empty(shape_of(shape), dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("shape"), dtype, device, "Elements are not set.");
   m.def(
       "zeros",
       [](nb::handle shape, nb::handle dtype, const std::string& device) {
-        return zeros(shape_of(shape), dtype_or(dtype, DType::f32), device_of(device));
+        return zeros(shape_of(shape), dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("shape"), dtype, device);
   m.def(
       "ones",
       [](nb::handle shape, nb::handle dtype, const std::string& device) {
-        return ones(shape_of(shape), dtype_or(dtype, DType::f32), device_of(device));
+        return ones(shape_of(shape), dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("shape"), dtype, device);
   m.def(
       "full",
       [](nb::handle shape, nb::handle value, nb::handle dtype, const std::string& device) {
         return full(shape_of(shape), scalar_from(value), dtype_or(dtype, DType::f32),
-                    device_of(device));
+                    device_named(device));
       },
       nb::arg("shape"), nb::arg("value"), dtype, device);
   m.def(
       "arange",
       [](nb::handle start, nb::handle end, nb::handle step, const std::string& device) {
-        if (end.is_none()) return arange(scalar_from(start), device_of(device));
-        return arange(scalar_from(start), scalar_from(end), scalar_from(step), device_of(device));
+        if (end.is_none()) return arange(scalar_from(start), device_named(device));
+        return arange(scalar_from(start), scalar_from(end), scalar_from(step),
+                      device_named(device));
       },
       nb::arg("start"), nb::arg("end") = nb::none(), nb::arg("step") = 1, device,
       "start, start + step, ... below end; from 0 below `start` where there is no end.");
   m.def(
       "eye",
       [](std::int64_t n, nb::handle dtype, const std::string& device) {
-        return eye(n, dtype_or(dtype, DType::f32), device_of(device));
+        return eye(n, dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("n"), dtype, device, "The n × n identity matrix.");
   m.def(
       "rand",
       [](nb::handle shape, nb::handle dtype, const std::string& device) {
-        return rand(shape_of(shape), dtype_or(dtype, DType::f32), device_of(device));
+        return rand(shape_of(shape), dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("shape"), dtype, device, "Uniform in [0, 1).");
   m.def(
       "randn",
       [](nb::handle shape, nb::handle dtype, const std::string& device) {
-        return randn(shape_of(shape), dtype_or(dtype, DType::f32), device_of(device));
+        return randn(shape_of(shape), dtype_or(dtype, DType::f32), device_named(device));
       },
       nb::arg("shape"), dtype, device, "Normal, of mean 0 and variance 1.");
   m.def("manual_seed", &manual_seed, nb::arg("seed"), "Where random numbers begin.");

@@ -1,5 +1,6 @@
 """Calls on NumPy arrays: values beside NumPy's own, memory, errors, threads."""
 
+import sys
 import threading
 import tracemalloc
 
@@ -216,6 +217,66 @@ def test_tensors():
     assert caught.value.kind == "device"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_call_again(seed):
+    """A call that was made before goes a shorter way: other elements, views that lie otherwise, other arguments."""
+    own = np.random.default_rng(seed)
+    pattern, sum_pattern = "i k, k j -> i j", "a (b c) -> b a"
+    for _ in range(30):
+        i, k, j = own.integers(1, 5, 3)
+        dtype = own.choice([np.float32, np.float64, np.int64])
+        x, y = ((10 * own.standard_normal(shape)).astype(dtype) for shape in ((i, k), (k, j)))
+        if own.integers(2):
+            x = x[::-1]
+        if own.integers(2):
+            y = np.asfortranarray(y)
+        if own.integers(2):
+            y = np.repeat(y, 2, axis=1)[:, ::-2]
+        for _ in range(3):
+            x[...] = (10 * own.standard_normal(x.shape)).astype(dtype)
+            found = ein.einsum(x, y, pattern)
+            assert found.dtype == dtype and found.flags.writeable and found.flags.owndata
+            np.testing.assert_allclose(found, np.einsum("ik,kj->ij", x, y), rtol=1e-4, atol=1e-3)
+            z = np.concatenate([x, x, x], axis=1)
+            for c in (3, 1):
+                name = str(own.choice(["sum", "max"]))
+                wanted = getattr(z.reshape(i, -1, c), name)(2).T
+                np.testing.assert_allclose(ein.reduce(z, sum_pattern, name, c=c), wanted, rtol=1e-4, atol=1e-3)
+            turned = ein.rearrange(x, "a b -> b a")
+            assert np.shares_memory(turned, x) and not turned.flags.owndata
+            np.testing.assert_array_equal(turned, x.T)
+
+
+def test_calls_again_keep_nothing_of_their_operands():
+    x = array(4, 4)
+    x.flags.writeable = False
+    for call in (lambda: ein.einsum(x, x, "i k, k j -> i j"), lambda: ein.rearrange(x, "i j -> j i")):
+        call(), call()
+        before = sys.getrefcount(x)
+        results = [call() for _ in range(100)]
+        assert results[0] is not results[1]
+        del results
+        assert sys.getrefcount(x) == before
+    assert not ein.rearrange(x, "i j -> j i").flags.writeable
+    assert ein.einsum(x, x, "i k, k j -> i j").flags.writeable
+
+
+def test_errors_of_calls_again():
+    table = array(4, 2)
+    for _ in range(3):
+        ein.gather(table, np.array([1, 2]), "[v] d, n -> n d")
+        with pytest.raises(ein.Error, match="7"):
+            ein.gather(table, np.array([1, 7]), "[v] d, n -> n d")
+
+
+def test_draws():
+    ein.manual_seed(5)
+    p = np.array([0.2, 0.0, 0.8])
+    draws = np.concatenate([ein.multinomial(p, "[v]", 500) for _ in range(4)])
+    assert set(draws) == {0, 2} and 0.1 < (draws == 0).mean() < 0.3
+    assert len({tuple(draws[i:i + 500]) for i in range(0, 2000, 500)}) == 4
+
+
 def test_threads_at_once():
     x, y = array(64, 64), array(64, 64)
     wanted = ein.einsum(x, y, "i k, k j -> i j")
@@ -266,7 +327,7 @@ def test_what_python_lacks():
     lacking = {name for name, described in ein._ein._operations().items() if described is None}
     assert lacking == {
         "pack", "unpack", "parse_shape",  # functions of their own, as their results are no tensors alone
-        "map", "map_reduce",  # of a function that is traced: to come
+        "map_reduce",  # map with a reduction
         "place", "reshard",  # of a mesh of processes
         "layer",  # a type's, no call
     }

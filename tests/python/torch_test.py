@@ -37,6 +37,33 @@ def test_second_derivatives_that_are_not_there(torch):
         torch.autograd.grad(ein.softmax(x, "a [b]").square().sum(), x, create_graph=True)
 
 
+def test_the_same_call_again(torch):
+    pattern = "i k, k j -> i j"
+    for dtype in (torch.float32, torch.bfloat16, torch.int64):
+        for n in (3, 4, 3):
+            x, y = (10 * torch.randn(n, 4)).to(dtype), (10 * torch.randn(5, 4)).to(dtype).T
+            for _ in range(3):
+                x += 1
+                found = ein.einsum(x, y, pattern)
+                assert type(found) is torch.Tensor and found.dtype == dtype
+                assert torch.allclose(found.float(), (x.double() @ y.double()).float(), rtol=2e-2, atol=1e-1)
+    x, y = torch.randn(3, 4), torch.randn(4, 5)
+    for _ in range(3):
+        kept = ein.einsum(x, y, pattern)
+    wanted = kept.clone()
+    for _ in range(3):
+        ein.einsum(x + 1, y, pattern)
+    assert torch.equal(kept, wanted)  # its memory is its own
+    y.requires_grad = True
+    ein.einsum(x, y, pattern).sum().backward()
+    assert torch.allclose(y.grad, x.sum(0)[:, None].expand(4, 5), atol=1e-5)
+    conjugate = torch.randn(3, 4, dtype=torch.complex64).conj()
+    with_numpy = ein.einsum(x, y.detach().numpy(), pattern)
+    assert type(with_numpy) is torch.Tensor
+    for _ in range(2):
+        assert torch.allclose(ein.einsum(conjugate, "i j -> j i"), conjugate.T)
+
+
 def test_views_stay_views(torch):
     x = torch.randn(4, 6, requires_grad=True)
     y = ein.rearrange(x, "a (b c) -> c b a", c=2)
