@@ -368,6 +368,16 @@ Tensor by_method(PyObject* object) {
   return of_capsule<DLManagedTensor>(capsule.get(), unversioned_name, "used_dltensor");
 }
 
+/// A complex tensor of PyTorch whose elements are to be read as their conjugates, which DLPack does
+/// not say: one that has them in memory. Null for others.
+Ref resolved(PyObject* object) {
+  const Ref is_conjugate(PyObject_CallMethod(object, "is_conj", nullptr));
+  if (!is_conjugate) PyErr_Clear();
+  return is_conjugate.get() == Py_True
+             ? Ref::checked(PyObject_CallMethod(object, "resolve_conj", nullptr))
+             : Ref();
+}
+
 Tensor of_foreign(PyObject* object) {
   const ForeignType type = foreign_type(Py_TYPE(object));
   if (type.may_want_gradient && wants_gradient(object)) throw GradientWanted();
@@ -376,6 +386,9 @@ Tensor of_foreign(PyObject* object) {
   DLManagedTensorVersioned* managed = nullptr;
   if (type.api->managed_tensor_from_py_object_no_sync(object, &managed) != 0) throw PythonError();
   Tensor x = taken(managed);
+  if (is_complex(x.dtype()) && type.may_want_gradient) {
+    if (const Ref plain = resolved(object)) return of_foreign(plain.get());
+  }
   if (x.device() != cpu) wait_for_producer(object);
   return x;
 }
