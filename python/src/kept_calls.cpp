@@ -9,7 +9,7 @@
 #include "compile/operand.hpp"
 #include "cost/scope.hpp"
 #include "machine/float_mode.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/call.hpp"
 #include "runtime/trace.hpp"
 
 namespace ein::python {
