@@ -22,8 +22,8 @@
 #include "passes/contraction_order.hpp"
 #include "program.hpp"
 #include "report.hpp"
-#include "runtime/complex.hpp"
 #include "runtime/call.hpp"
+#include "runtime/complex.hpp"
 #include "subcommands.hpp"
 #include "words.hpp"
 
