@@ -319,8 +319,9 @@ TEST_F(Npy, HeadersAreReadAsNumpyReadsThem) {
       continue;
     }
     ASSERT_TRUE(x) << what_;
-    EXPECT_EQ(std::vector<std::int64_t>(x->shape().begin(), x->shape().end()), verdict[0]);
-    EXPECT_EQ(hex_of(*x), verdict[1]);
+    EXPECT_EQ(std::vector<std::int64_t>(x->shape().begin(), x->shape().end()),
+              verdict[0].get<std::vector<std::int64_t>>());
+    EXPECT_EQ(hex_of(*x), verdict[1].get<std::string>());
     ++loaded;
   }
   EXPECT_GT(loaded, 200);
