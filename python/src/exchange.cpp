@@ -312,6 +312,32 @@ bool wants_gradient(PyObject* object) {
   return enabled.get() == Py_True;
 }
 
+/// What a method of PyTorch's tensors without arguments says; of other objects nothing.
+bool says_yes(PyObject* object, PyObject* method) {
+  const Ref answer(PyObject_CallMethodNoArgs(object, method));
+  if (!answer) PyErr_Clear();
+  return answer.get() == Py_True;
+}
+PyObject* is_negative_name() {
+  static PyObject* const name = PyUnicode_InternFromString("is_neg");
+  return name;
+}
+PyObject* is_conjugate_name() {
+  static PyObject* const name = PyUnicode_InternFromString("is_conj");
+  return name;
+}
+
+/// A tensor of PyTorch may stand for the conjugates or the negatives of what its memory has, as
+/// x.conj() and x.conj().imag do, which DLPack does not say: then one that has them in memory. Null
+/// for others.
+Ref resolved(PyObject* object) {
+  if (says_yes(object, is_conjugate_name()))
+    return Ref::checked(PyObject_CallMethod(object, "resolve_conj", nullptr));
+  if (says_yes(object, is_negative_name()))
+    return Ref::checked(PyObject_CallMethod(object, "resolve_neg", nullptr));
+  return Ref();
+}
+
 /// Waits for what the producer's library has given to a GPU: ein works on a stream of its own.
 void wait_for_producer(PyObject* object) {
   const Ref torch = Ref::checked(PyImport_ImportModule("torch"));
@@ -368,27 +394,17 @@ Tensor by_method(PyObject* object) {
   return of_capsule<DLManagedTensor>(capsule.get(), unversioned_name, "used_dltensor");
 }
 
-/// A complex tensor of PyTorch whose elements are to be read as their conjugates, which DLPack does
-/// not say: one that has them in memory. Null for others.
-Ref resolved(PyObject* object) {
-  const Ref is_conjugate(PyObject_CallMethod(object, "is_conj", nullptr));
-  if (!is_conjugate) PyErr_Clear();
-  return is_conjugate.get() == Py_True
-             ? Ref::checked(PyObject_CallMethod(object, "resolve_conj", nullptr))
-             : Ref();
-}
-
 Tensor of_foreign(PyObject* object) {
   const ForeignType type = foreign_type(Py_TYPE(object));
   if (type.may_want_gradient && wants_gradient(object)) throw GradientWanted();
+  if (type.may_want_gradient) {
+    if (const Ref plain = resolved(object)) return of_foreign(plain.get());
+  }
   if (type.api == nullptr || type.api->managed_tensor_from_py_object_no_sync == nullptr)
     return by_method(object);
   DLManagedTensorVersioned* managed = nullptr;
   if (type.api->managed_tensor_from_py_object_no_sync(object, &managed) != 0) throw PythonError();
   Tensor x = taken(managed);
-  if (is_complex(x.dtype()) && type.may_want_gradient) {
-    if (const Ref plain = resolved(object)) return of_foreign(plain.get());
-  }
   if (x.device() != cpu) wait_for_producer(object);
   return x;
 }
@@ -461,6 +477,10 @@ bool look_at_foreign(PyObject* object, ArrayMemory& found) {
     return false;
   }
   if (x.device.device_type != kDLCPU || x.ndim < 0 || (x.ndim > 0 && x.strides == nullptr))
+    return false;
+  if (type.may_want_gradient &&
+      (says_yes(object, is_negative_name()) ||
+       (x.dtype.code == kDLComplex && says_yes(object, is_conjugate_name()))))
     return false;
   found.element = x.dtype.code | x.dtype.bits << 8 | x.dtype.lanes << 16;
   found.is_foreign = true;

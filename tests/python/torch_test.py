@@ -64,6 +64,16 @@ def test_the_same_call_again(torch):
         assert torch.allclose(ein.einsum(conjugate, "i j -> j i"), conjugate.T)
 
 
+def test_negatives_that_are_not_in_memory(torch):
+    x = torch.randn(3, 4, dtype=torch.complex64)
+    for plain, negative in ((x.imag, x.conj().imag), (x.imag[0, 0], x.conj().imag[0, 0])):
+        assert negative.is_neg()
+        names = "i j"[: 2 * negative.ndim]
+        for one in (plain, negative, negative, plain):
+            assert torch.equal(ein.einsum(one, one.abs(), f"{names}, {names} -> {names}"), one * one.abs())
+            assert torch.equal(ein.einsum(one, f"{names} -> {names}"), one)
+
+
 def test_views_stay_views(torch):
     x = torch.randn(4, 6, requires_grad=True)
     y = ein.rearrange(x, "a (b c) -> c b a", c=2)
