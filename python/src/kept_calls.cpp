@@ -111,7 +111,7 @@ PyObject* CallKey::result_of(const Kept& kept) const {
 void CallKey::keep(const Arguments& arguments, std::span<const Tensor> results) const {
   if (!is_known_ || !runs_plainly() || results.size() != 1) return;
   const std::shared_ptr<const engine::Plan> plan = arguments.plan();
-  if (!plan || plan->mesh() || plan->has_complex_results()) return;
+  if (!plan || plan->mesh() || !plan->complex_results().empty()) return;
   auto kept = std::make_shared<Kept>();
   kept->words.assign(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(size_));
   kept->plan = plan;

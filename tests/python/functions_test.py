@@ -1,7 +1,6 @@
 """Functions of functions: compile, map, grad, vmap."""
 
 import gc
-import threading
 import weakref
 
 import numpy as np
@@ -178,7 +177,7 @@ def test_collected_with_its_function():
     assert gone() is None
 
 
-def test_threads_trace_at_once():
+def test_threads_trace_at_once(in_threads):
     compiled = ein.compile(lambda x, y: ein.einsum(x, y, "i k, k j -> i j"))
     failures = []
 
@@ -189,11 +188,7 @@ def test_threads_trace_at_once():
             if not np.allclose(compiled(x, y), x @ y):
                 failures.append(n)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert failures == []
 
 

@@ -277,7 +277,7 @@ def test_draws():
     assert len({tuple(draws[i:i + 500]) for i in range(0, 2000, 500)}) == 4
 
 
-def test_threads_at_once():
+def test_threads_at_once(in_threads):
     x, y = array(64, 64), array(64, 64)
     wanted = ein.einsum(x, y, "i k, k j -> i j")
     failures = []
@@ -297,11 +297,7 @@ def test_threads_at_once():
             except ein.Error:
                 pass
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert failures == []
 
 
